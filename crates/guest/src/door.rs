@@ -1,0 +1,90 @@
+//! How further links get in: an abstract socket (it needs no writable file system, and lives in the sandbox's own
+//! network namespace) over which `guest link` hands its own standard input and output to PID 1.
+//!
+//! Handing over the descriptors, instead of copying bytes between them and the socket, saves a process switch and two
+//! copies on every message. Only root in the sandbox is let in, by the kernel's word for who connected.
+
+use std::io::{self, IoSlice, IoSliceMut, Read};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
+use std::rc::Rc;
+
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags,
+    recvmsg, sendmsg,
+};
+
+use crate::link;
+use crate::sandbox::Sandbox;
+
+fn address() -> io::Result<SocketAddr> {
+    SocketAddr::from_abstract_name("cofferdam")
+}
+
+/// `guest link`: hands over, then stays until PID 1 closes the door, because a container engine ends the stream with
+/// the process.
+pub(crate) fn hand_over() -> io::Result<()> {
+    let mut stream = UnixStream::connect_addr(&address()?)?;
+    let (input, output) = (io::stdin(), io::stdout());
+    let descriptors = [input.as_fd(), output.as_fd()];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    if !control.push(SendAncillaryMessage::ScmRights(&descriptors)) {
+        return Err(io::Error::other("no room for the descriptors"));
+    }
+    sendmsg(&stream, &[IoSlice::new(b"L")], &mut control, SendFlags::empty())?;
+    // The link's ends are PID 1's now. Holding them here would hide the end of the stream from it and from the host.
+    let null = std::fs::File::options().read(true).write(true).open("/dev/null");
+    if let Ok(null) = null {
+        rustix::stdio::dup2_stdin(&null)?;
+        rustix::stdio::dup2_stdout(&null)?;
+    }
+    stream.read(&mut [0]).map(drop)
+}
+
+/// Lets further links in, for as long as the sandbox lives.
+pub(crate) async fn keep(sandbox: Rc<Sandbox>) -> io::Result<()> {
+    let listener = UnixListener::bind_addr(&address()?)?;
+    listener.set_nonblocking(true)?;
+    let listener = tokio::net::UnixListener::from_std(listener)?;
+    loop {
+        let Ok((stream, _)) = listener.accept().await else {
+            // Out of descriptors, most likely: let some be given back.
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+            continue;
+        };
+        if stream.peer_cred().is_ok_and(|peer| peer.uid() == 0) {
+            tokio::task::spawn_local(admit(Rc::clone(&sandbox), stream));
+        }
+    }
+}
+
+async fn admit(sandbox: Rc<Sandbox>, stream: tokio::net::UnixStream) {
+    let received = loop {
+        if stream.readable().await.is_err() {
+            return;
+        }
+        match stream.try_io(tokio::io::Interest::READABLE, || receive(stream.as_fd())) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
+            other => break other,
+        }
+    };
+    if let Ok(Some((input, output))) = received {
+        // How a link ends is the host's to notice; its `guest link` ends with this socket.
+        let _ = link::serve(sandbox, input, output).await;
+    }
+}
+
+fn receive(stream: std::os::fd::BorrowedFd<'_>) -> io::Result<Option<(OwnedFd, OwnedFd)>> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    recvmsg(stream, &mut [IoSliceMut::new(&mut [0])], &mut control, RecvFlags::CMSG_CLOEXEC)?;
+    for message in control.drain() {
+        if let RecvAncillaryMessage::ScmRights(mut descriptors) = message {
+            return Ok(descriptors.next().zip(descriptors.next()));
+        }
+    }
+    Ok(None)
+}

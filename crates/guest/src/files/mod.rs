@@ -1,0 +1,14 @@
+//! Files of the sandbox, on behalf of the host: with root's rights, and new things belonging to whom commands run as.
+//!
+//! All of it may block, so all of it runs on the helper threads, whole operations at a time. Nothing here follows a
+//! path out of the sandbox, for there is nothing else to see.
+
+mod content;
+mod listing;
+mod place;
+mod tree;
+
+pub(crate) use content::{read, write};
+pub(crate) use listing::{list, stat};
+pub(crate) use place::Place;
+pub(crate) use tree::{copy, make_dirs, mkdir, remove, rename};

@@ -1,0 +1,74 @@
+//! A path in the sandbox as the host gave it, and what the errors at it mean.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use cofferdam_protocol::{Fault, FaultCode, Reply, Setup};
+
+use crate::process::users::{self, Owner};
+use crate::requests::{Failure, fault};
+
+/// Where, and whom new things there belong to.
+#[derive(Debug, Clone)]
+pub(crate) struct Place {
+    pub(crate) path: PathBuf,
+    pub(crate) owner: Owner,
+}
+
+impl Place {
+    pub(crate) fn new(setup: &Setup, path: &str) -> Result<Place, Fault> {
+        if path.is_empty() || path.contains('\0') {
+            return Err(fault(FaultCode::InvalidArgument, format!("{path:?} is not a path")));
+        }
+        let owner = users::resolve(setup.user.as_deref()).unwrap_or_default().owner();
+        Ok(Place { path: Path::new(&setup.workdir).join(path), owner })
+    }
+
+    /// Runs an operation on a helper thread.
+    pub(crate) async fn blocking<F>(self, operation: F) -> Result<Reply, Failure>
+    where
+        F: FnOnce(Place) -> Result<Reply, Fault> + Send + 'static,
+    {
+        Ok(blocking(move || operation(self)).await?)
+    }
+
+    pub(crate) fn fault(&self, doing: &str, error: &io::Error) -> Fault {
+        io_fault(doing, &self.path, error)
+    }
+}
+
+pub(crate) async fn blocking<T: Send + 'static>(
+    operation: impl FnOnce() -> Result<T, Fault> + Send + 'static,
+) -> Result<T, Fault> {
+    match tokio::task::spawn_blocking(operation).await {
+        Ok(outcome) => outcome,
+        Err(error) => Err(fault(FaultCode::Internal, format!("a file operation was cut short: {error}"))),
+    }
+}
+
+/// What an operating system error means to the caller.
+pub(crate) fn io_fault(doing: &str, path: &Path, error: &io::Error) -> Fault {
+    let path = path.display();
+    let (code, why) = match error.raw_os_error().unwrap_or_default() {
+        libc::ENOENT => (FaultCode::FileNotFound, "no such file or directory".to_owned()),
+        libc::EEXIST | libc::ENOTEMPTY => (FaultCode::FileExists, "it exists already".to_owned()),
+        libc::ENOTDIR => (FaultCode::NotADirectory, "a part of the path is not a directory".to_owned()),
+        libc::EISDIR => (FaultCode::IsADirectory, "it is a directory".to_owned()),
+        libc::EACCES | libc::EPERM => (FaultCode::PermissionDenied, "permission denied".to_owned()),
+        libc::EROFS => (FaultCode::PermissionDenied, "the file system is read-only".to_owned()),
+        libc::ETXTBSY => (FaultCode::PermissionDenied, "the program is running".to_owned()),
+        libc::ENOSPC | libc::EDQUOT => {
+            (FaultCode::LimitExceeded, "no space is left in the sandbox; remove something first".to_owned())
+        }
+        libc::EFBIG => (FaultCode::LimitExceeded, "the file would be too large".to_owned()),
+        libc::ENAMETOOLONG => (FaultCode::InvalidArgument, "the path is longer than Linux allows".to_owned()),
+        libc::ELOOP => (FaultCode::InvalidArgument, "its links lead around in a circle".to_owned()),
+        libc::EINVAL => (FaultCode::InvalidArgument, "the file system does not take this path".to_owned()),
+        _ => (FaultCode::Internal, error.to_string()),
+    };
+    let mut shown = path.to_string();
+    if shown.len() > 300 {
+        shown = shown.chars().take(300).chain("…".chars()).collect();
+    }
+    fault(code, format!("cannot {doing} \"{shown}\": {why}"))
+}

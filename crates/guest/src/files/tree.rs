@@ -1,0 +1,152 @@
+//! Folders and whole trees: make, move, copy, remove.
+
+use std::fs::{self, File, Metadata};
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::path::Path;
+
+use cofferdam_protocol::{Fault, Reply};
+use rustix::fs::{AtFlags, CWD, Gid, Uid, chownat, fchown, utimensat};
+
+use super::listing::is_absent;
+use super::place::{Place, io_fault};
+use crate::process::users::Owner;
+
+/// Makes a folder and its parents; those that are new belong to `owner`.
+pub(crate) fn make_dirs(path: &Path, mode: Option<u32>, owner: Owner) -> io::Result<()> {
+    match fs::DirBuilder::new().mode(mode.unwrap_or(0o755)).create(path) {
+        Ok(()) => {
+            own_path(path, owner)?;
+            match mode {
+                // Past the umask, which the guest shares with nobody.
+                Some(mode) => fs::set_permissions(path, fs::Permissions::from_mode(mode)),
+                None => Ok(()),
+            }
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound && path.parent().is_some() => {
+            make_dirs(path.parent().unwrap_or(path), None, owner)?;
+            make_dirs(path, mode, owner)
+        }
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+pub(crate) fn own(file: impl AsFd, owner: Owner) -> io::Result<()> {
+    let (uid, gid) = ids(owner);
+    forgive(fchown(file, uid, gid))
+}
+
+fn own_path(path: &Path, owner: Owner) -> io::Result<()> {
+    let (uid, gid) = ids(owner);
+    forgive(chownat(CWD, path, uid, gid, AtFlags::SYMLINK_NOFOLLOW))
+}
+
+fn ids(owner: Owner) -> (Option<Uid>, Option<Gid>) {
+    (Some(Uid::from_raw(owner.uid)), Some(Gid::from_raw(owner.gid)))
+}
+
+/// Where the sandbox has no such user (a user namespace that maps few ids), or no right to give files away, the file
+/// stays ours.
+fn forgive(outcome: rustix::io::Result<()>) -> io::Result<()> {
+    match outcome {
+        Err(rustix::io::Errno::INVAL | rustix::io::Errno::PERM) => Ok(()),
+        other => Ok(other?),
+    }
+}
+
+pub(crate) fn mkdir(place: &Place, mode: Option<u32>) -> Result<Reply, Fault> {
+    make_dirs(&place.path, mode, place.owner).map_err(|error| place.fault("make the folder", &error))?;
+    Ok(Reply::Done)
+}
+
+/// The parents of where something is about to go.
+fn make_parents(to: &Place) -> Result<(), Fault> {
+    match to.path.parent() {
+        Some(folder) => make_dirs(folder, None, to.owner).map_err(|error| io_fault("make the folder", folder, &error)),
+        None => Ok(()),
+    }
+}
+
+pub(crate) fn rename(from: &Place, to: &Place) -> Result<Reply, Fault> {
+    // The missing side is named: the kernel's error does not say which it was.
+    let there = from.path.symlink_metadata().map_err(|error| from.fault("move", &error))?;
+    make_parents(to)?;
+    match fs::rename(&from.path, &to.path) {
+        Ok(()) => Ok(Reply::Done),
+        Err(error) if error.raw_os_error() == Some(libc::EXDEV) => {
+            copy_any(&from.path, &there, &to.path, None).map_err(|error| to.fault("move to", &error))?;
+            remove_any(&from.path, &there).map_err(|error| from.fault("remove", &error))?;
+            Ok(Reply::Done)
+        }
+        Err(error) => Err(to.fault("move to", &error)),
+    }
+}
+
+pub(crate) fn copy(from: &Place, to: &Place) -> Result<Reply, Fault> {
+    let there = from.path.symlink_metadata().map_err(|error| from.fault("copy", &error))?;
+    if there.is_dir() && to.path.starts_with(&from.path) {
+        return Err(to.fault("copy a folder into itself, to", &io::Error::from_raw_os_error(libc::EINVAL)));
+    }
+    if !there.is_dir() && to.path.is_dir() {
+        return Err(to.fault("copy over", &io::Error::from_raw_os_error(libc::EISDIR)));
+    }
+    make_parents(to)?;
+    copy_any(&from.path, &there, &to.path, Some(to.owner)).map_err(|error| to.fault("copy to", &error))?;
+    Ok(Reply::Done)
+}
+
+/// Copies with modes and times; with `owner` to that owner, without to the same one.
+fn copy_any(from: &Path, there: &Metadata, to: &Path, owner: Option<Owner>) -> io::Result<()> {
+    let owner = owner.unwrap_or(Owner { uid: there.uid(), gid: there.gid() });
+    if there.is_symlink() {
+        match fs::remove_file(to) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => std::os::unix::fs::symlink(fs::read_link(from)?, to)?,
+        }
+        return own_path(to, owner);
+    }
+    if there.is_dir() {
+        make_dirs(to, None, owner)?;
+        for entry in fs::read_dir(from)? {
+            let entry = entry?;
+            copy_any(&entry.path(), &entry.metadata()?, &to.join(entry.file_name()), Some(owner))?;
+        }
+    } else if there.is_file() {
+        let mut target = File::create(to)?;
+        // In the kernel where it can: `copy_file_range`, `sendfile`.
+        io::copy(&mut File::open(from)?, &mut target)?;
+        own(&target, owner)?;
+    } else {
+        // Devices, sockets and FIFOs are not content.
+        return Ok(());
+    }
+    fs::set_permissions(to, there.permissions())?;
+    let time = |sec: i64, nsec: i64| rustix::fs::Timespec { tv_sec: sec, tv_nsec: nsec as _ };
+    let times = rustix::fs::Timestamps {
+        last_access: time(there.atime(), there.atime_nsec()),
+        last_modification: time(there.mtime(), there.mtime_nsec()),
+    };
+    Ok(utimensat(CWD, to, &times, AtFlags::SYMLINK_NOFOLLOW)?)
+}
+
+pub(crate) fn remove(place: &Place, recursive: bool) -> Result<Reply, Fault> {
+    let there = match place.path.symlink_metadata() {
+        Ok(there) => there,
+        Err(error) if is_absent(&error) => return Ok(Reply::Removed(false)),
+        Err(error) => return Err(place.fault("remove", &error)),
+    };
+    if there.is_dir() && !recursive {
+        let mut refusal = place.fault("remove", &io::Error::from_raw_os_error(libc::EISDIR));
+        refusal.message.push_str("; pass recursive: true to remove it with all below it");
+        return Err(refusal);
+    }
+    remove_any(&place.path, &there).map_err(|error| place.fault("remove", &error))?;
+    Ok(Reply::Removed(true))
+}
+
+fn remove_any(path: &Path, there: &Metadata) -> io::Result<()> {
+    // `remove_dir_all` holds on to open folders, so that a link swapped in meanwhile is removed, never followed.
+    if there.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) }
+}

@@ -1,0 +1,145 @@
+//! One host's connection: handshake, then frames in and out until the stream ends.
+//!
+//! A link owns its channels and nothing else: when it ends, the requests under way on it are dropped, but processes
+//! live on in [`crate::sandbox::Sandbox`] and can be joined from the next link.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::rc::Rc;
+
+use bytes::BytesMut;
+use cofferdam_protocol::{Assembler, Decoder, Frame, Join, Kind, LINK_CHANNEL, Request};
+use tokio::task::JoinSet;
+
+use crate::channel::{Channel, Inbound, Mailbox};
+use crate::fd::{Fd, READ_SIZE};
+use crate::outbox::{self, Outbox};
+use crate::requests;
+use crate::sandbox::Sandbox;
+
+/// The channels of one link, by number.
+#[derive(Debug, Default)]
+pub(crate) struct Channels(RefCell<HashMap<u32, Rc<Mailbox>>>);
+
+impl Channels {
+    pub(crate) fn forget(&self, id: u32) {
+        self.0.borrow_mut().remove(&id);
+    }
+
+    fn mailbox(&self, id: u32) -> Option<Rc<Mailbox>> {
+        self.0.borrow().get(&id).cloned()
+    }
+}
+
+/// Serves a link until it ends. `input` and `output` may be one socket's two descriptors or two pipes.
+pub(crate) async fn serve(sandbox: Rc<Sandbox>, input: OwnedFd, output: OwnedFd) -> io::Result<()> {
+    let (input, output) = (Fd::readable(input)?, Fd::writable(output)?);
+    let (outbox, frames) = Outbox::new();
+    let presence = sandbox.lease.linked();
+    if outbox.send(sandbox.hello().to_frame()).await.is_err() {
+        return Ok(());
+    }
+    let mut session = Session {
+        sandbox,
+        outbox,
+        channels: Rc::default(),
+        partial: HashMap::new(),
+        requests: JoinSet::new(),
+        client: None,
+    };
+    let outcome = tokio::select! {
+        outcome = session.read_all(&input) => outcome,
+        outcome = outbox::drain(frames, &output) => outcome,
+    };
+    drop(presence);
+    outcome
+}
+
+struct Session {
+    sandbox: Rc<Sandbox>,
+    outbox: Outbox,
+    channels: Rc<Channels>,
+    partial: HashMap<u32, Assembler>,
+    requests: JoinSet<()>,
+    client: Option<crate::clients::Presence>,
+}
+
+impl Session {
+    async fn read_all(&mut self, input: &Fd) -> io::Result<()> {
+        let mut decoder = Decoder::default();
+        let mut buffer = BytesMut::with_capacity(READ_SIZE);
+        loop {
+            let count = input.read(READ_SIZE, |bytes| {
+                buffer.extend_from_slice(bytes);
+                bytes.len()
+            });
+            if count.await? == 0 {
+                return Ok(());
+            }
+            while let Some(frame) = decoder.next(&mut buffer).map_err(io::Error::other)? {
+                self.take(frame)?;
+            }
+            while self.requests.try_join_next().is_some() {}
+        }
+    }
+
+    fn take(&mut self, frame: Frame) -> io::Result<()> {
+        self.sandbox.lease.touch();
+        if frame.channel == LINK_CHANNEL {
+            let join: Join = cofferdam_protocol::decode(&frame.payload).map_err(io::Error::other)?;
+            self.client = Some(self.sandbox.clients.enter(join.client));
+            return Ok(());
+        }
+        match frame.kind {
+            Kind::More => {
+                let assembler = self.partial.entry(frame.channel).or_default();
+                assembler.more(&frame.payload).map_err(io::Error::other)?;
+            }
+            Kind::Message => {
+                let mut assembler = self.partial.remove(&frame.channel).unwrap_or_default();
+                let request: Request = assembler.finish(&frame.payload).map_err(io::Error::other)?;
+                self.begin(frame.channel, request);
+            }
+            Kind::Data | Kind::End => {
+                let inbound = if frame.kind == Kind::End { Inbound::End } else { Inbound::Data(frame.payload) };
+                // A channel may be over before the host knows: what still comes for it is dropped.
+                if let Some(mailbox) = self.channels.mailbox(frame.channel)
+                    && !mailbox.deliver(inbound)
+                {
+                    return Err(io::Error::other("the host overran its window"));
+                }
+            }
+            Kind::Credit => {
+                let amount = frame.credit_amount().map_err(io::Error::other)?;
+                if let Some(mailbox) = self.channels.mailbox(frame.channel) {
+                    mailbox.grant(amount);
+                }
+            }
+            Kind::Close => {
+                if let Some(mailbox) = self.channels.mailbox(frame.channel) {
+                    mailbox.close();
+                }
+            }
+            Kind::Stdout | Kind::Stderr => return Err(io::Error::other("output from the host")),
+        }
+        Ok(())
+    }
+
+    fn begin(&mut self, id: u32, request: Request) {
+        let (channel, mailbox) = Channel::new(id, self.outbox.clone(), Rc::downgrade(&self.channels));
+        self.channels.0.borrow_mut().insert(id, mailbox);
+        let sandbox = Rc::clone(&self.sandbox);
+        let client = self.client.as_ref().map_or(0, |presence| presence.client());
+        self.requests.spawn_local(async move {
+            let busy = sandbox.lease.busy();
+            tokio::select! {
+                // The answer is the last thing on a channel; a host that is gone needs none.
+                _ = requests::serve(&sandbox, client, request, &channel) => {}
+                () = channel.closed() => {}
+            }
+            drop(busy);
+        });
+    }
+}

@@ -1,0 +1,63 @@
+//! The program in every sandbox.
+//!
+//! `guest init <setup>` is PID 1: it owns the sandbox's processes, files and lease, and serves any number of links.
+//! `guest link` hands its own standard input and output to PID 1 as a further link, and stays until that ends.
+//!
+//! It is static, needs nothing from the image, and runs on one thread; only file operations, which may block, go to
+//! a few helper threads. It must never panic on anything a host or a command does.
+
+#[cfg(not(target_os = "linux"))]
+compile_error!("the guest runs in Linux sandboxes only");
+
+mod channel;
+mod clients;
+mod door;
+mod fd;
+mod files;
+mod lease;
+mod link;
+mod outbox;
+mod process;
+mod requests;
+mod sandbox;
+
+use std::process::ExitCode;
+
+use cofferdam_protocol::Setup;
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let outcome = match words.as_slice() {
+        ["init", setup] => match Setup::from_argument(setup) {
+            Ok(setup) => init(setup),
+            Err(error) => Err(std::io::Error::other(error.to_string())),
+        },
+        ["link"] => door::hand_over(),
+        _ => Err(std::io::Error::other("usage: guest init <setup> | guest link")),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("cofferdam guest: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn init(setup: Setup) -> std::io::Result<()> {
+    // One arena: the helper threads would otherwise reserve one each, and idle memory is part of the contract.
+    // SAFETY: called before any other thread exists.
+    unsafe { libc::mallopt(libc::M_ARENA_MAX, 1) };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .max_blocking_threads(4)
+        .thread_stack_size(128 * 1024)
+        .thread_keep_alive(std::time::Duration::from_secs(30))
+        .build()?;
+    let local = tokio::task::LocalSet::new();
+    let outcome = local.block_on(&runtime, sandbox::run(setup));
+    // A helper thread may hang in a file system that never answers: PID 1 must go all the same.
+    runtime.shutdown_background();
+    outcome
+}

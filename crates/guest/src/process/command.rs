@@ -1,0 +1,102 @@
+//! From a request to something the kernel can execute: shell, program, arguments, environment, folder, user.
+
+use std::collections::BTreeMap;
+use std::ffi::CString;
+use std::os::unix::ffi::OsStringExt;
+use std::path::Path;
+
+use cofferdam_protocol::{Command, Fault, FaultCode, Setup, Start};
+use rustix::fs::{Access, access};
+
+use super::users::{self, User};
+use crate::requests::fault;
+
+const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/// Bash where there is one, because that is what people and models write; else the plain shell.
+const SHELLS: [&str; 3] = ["/bin/bash", "/usr/bin/bash", "/bin/sh"];
+
+/// Everything the new process needs, ready before the fork: nothing may be allocated after it.
+#[derive(Debug)]
+pub(crate) struct Prepared {
+    pub(crate) program: CString,
+    pub(crate) arguments: Vec<CString>,
+    pub(crate) environment: Vec<CString>,
+    pub(crate) cwd: CString,
+    pub(crate) user: User,
+    /// For people.
+    pub(crate) line: String,
+}
+
+pub(crate) fn prepare(setup: &Setup, start: &Start) -> Result<Prepared, Fault> {
+    let user = users::resolve(start.user.as_deref().or(setup.user.as_deref()))?;
+    let cwd = match &start.cwd {
+        Some(cwd) => Path::new(&setup.workdir).join(cwd),
+        None => Path::new(&setup.workdir).to_owned(),
+    };
+    let environment = environment(&user, &start.env);
+    let (program, words, line) = match &start.command {
+        Command::Shell(script) => {
+            let shell = SHELLS.into_iter().find(|shell| access(*shell, Access::EXEC_OK).is_ok()).ok_or_else(|| {
+                fault(
+                    FaultCode::CommandNotFound,
+                    "this image has no shell (/bin/bash or /bin/sh); pass the command as an array: [\"/program\", \"argument\"]",
+                )
+            })?;
+            (shell.to_owned(), vec![shell.to_owned(), "-c".to_owned(), script.clone()], script.clone())
+        }
+        Command::Program(words) => {
+            let name = words.first().map(String::as_str).unwrap_or_default();
+            let path = environment.get("PATH").map_or(DEFAULT_PATH, String::as_str);
+            (find_program(name, path, &cwd)?, words.clone(), words.join(" "))
+        }
+    };
+    let environment = environment.iter().map(|(key, value)| format!("{key}={value}"));
+    Ok(Prepared {
+        program: c_string(program)?,
+        arguments: words.into_iter().map(c_string).collect::<Result<_, _>>()?,
+        environment: environment.map(c_string).collect::<Result<_, _>>()?,
+        cwd: c_string(cwd.into_os_string().into_vec())?,
+        user,
+        line,
+    })
+}
+
+/// The image's own environment (PID 1's), the user's home, then what the caller asked for.
+fn environment(user: &User, overrides: &[(String, String)]) -> BTreeMap<String, String> {
+    let mut environment: BTreeMap<String, String> = std::env::vars_os()
+        .filter_map(|(key, value)| Some((key.into_string().ok()?, value.into_string().ok()?)))
+        .collect();
+    environment.entry("PATH".to_owned()).or_insert_with(|| DEFAULT_PATH.to_owned());
+    environment.insert("HOME".to_owned(), user.home.clone().unwrap_or_else(|| "/".to_owned()));
+    if let Some(name) = &user.name {
+        environment.insert("USER".to_owned(), name.clone());
+    }
+    environment.extend(overrides.iter().cloned());
+    environment
+}
+
+fn find_program(name: &str, path: &str, cwd: &Path) -> Result<String, Fault> {
+    if name.contains('/') {
+        return Ok(name.to_owned());
+    }
+    let candidates = path.split(':').map(|folder| cwd.join(folder).join(name));
+    let mut denied = None;
+    for candidate in candidates.filter(|candidate| candidate.is_file()) {
+        if access(&candidate, Access::EXEC_OK).is_ok() {
+            return Ok(candidate.to_string_lossy().into_owned());
+        }
+        denied = Some(candidate);
+    }
+    Err(match denied {
+        Some(file) => fault(FaultCode::PermissionDenied, format!("{} is not executable", file.display())),
+        None => {
+            fault(FaultCode::CommandNotFound, format!("there is no program \"{name}\" in the sandbox's PATH ({path})"))
+        }
+    })
+}
+
+fn c_string(bytes: impl Into<Vec<u8>>) -> Result<CString, Fault> {
+    CString::new(bytes)
+        .map_err(|_| fault(FaultCode::InvalidArgument, "a command, argument, folder or variable holds a NUL byte"))
+}

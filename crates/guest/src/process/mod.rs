@@ -1,0 +1,209 @@
+//! Processes: starting, following, feeding and ending commands.
+
+mod command;
+mod launch;
+mod log;
+mod oom;
+mod pump;
+mod state;
+mod table;
+mod tree;
+pub(crate) mod users;
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use cofferdam_protocol::{FaultCode, Kill, Output, Reply, Start, Stdin};
+
+use crate::channel::{Channel, Inbound};
+use crate::fd::Fd;
+use crate::requests::{Failure, fault};
+use crate::sandbox::Sandbox;
+use launch::Report;
+use pump::{Limits, Pump, Supervisor};
+use state::{Control, Process};
+pub(crate) use table::Processes;
+
+pub(crate) async fn serve_start(
+    sandbox: &Rc<Sandbox>,
+    client: u128,
+    start: Start,
+    channel: &Channel,
+) -> Result<Reply, Failure> {
+    let (stdin, output) = (start.stdin, start.output);
+    let process = begin(sandbox, client, start).await?;
+    if output == Output::Hold {
+        return Ok(Reply::Started { pid: process.pid.get() });
+    }
+    if stdin == Stdin::Channel {
+        // Its own future beside the output, so that a command may answer before it has read everything.
+        let (reply, _) = tokio::join!(serve_attach(&process, 0, output, channel), feed(&process, channel));
+        return reply;
+    }
+    serve_attach(&process, 0, output, channel).await
+}
+
+/// Starts the command and waits for its supervisor's first word.
+async fn begin(sandbox: &Rc<Sandbox>, client: u128, start: Start) -> Result<Rc<Process>, Failure> {
+    if let Ok(process) = sandbox.processes.get(&start.exec_id) {
+        return Ok(process); // The same start, sent again after a link broke.
+    }
+    let command = command::prepare(&sandbox.setup, &start)?;
+    let launched = launch::launch(&command, start.stdin != Stdin::Empty)?;
+    sandbox.processes.supervise(launched.supervisor);
+    let broken = |error: std::io::Error| fault(FaultCode::Internal, format!("a pipe of the command broke: {error}"));
+    let reports = Fd::readable(launched.reports).map_err(broken)?;
+    let pid = match reports.read(Report::SIZE, Report::decode_or_end).await.map_err(broken)? {
+        Some(Report::Started { pid }) => pid,
+        Some(Report::Failed { step, errno }) => return Err(launch::start_fault(step, errno, &command).into()),
+        _ => return Err(fault(FaultCode::Internal, "the command's supervisor was killed before it began").into()),
+    };
+    let (process, control) =
+        Process::new(start.exec_id, command.line, (client, start.detached), start.keep_bytes as usize);
+    process.pid.set(pid as u32);
+    process.holding.set(start.output == Output::Hold);
+    if let Some(stdin) = launched.stdin {
+        *process.stdin.borrow_mut() = Some(Rc::new(Fd::writable(stdin).map_err(broken)?));
+    }
+    let limits = Limits {
+        timeout: (start.timeout_ms > 0).then(|| Duration::from_millis(start.timeout_ms)),
+        grace: Duration::from_millis(start.grace_ms),
+    };
+    let supervisor = Supervisor { pid: launched.supervisor, reports };
+    let outputs = (launched.stdout, launched.stderr);
+    let pump = Pump::new(Rc::clone(&process), Rc::clone(&sandbox.processes), control, supervisor, outputs, limits);
+    tokio::task::spawn_local(pump.map_err(broken)?.run());
+    sandbox.processes.insert(&process);
+    Ok(process)
+}
+
+pub(crate) async fn serve_attach(
+    process: &Rc<Process>,
+    since_seq: u64,
+    output: Output,
+    channel: &Channel,
+) -> Result<Reply, Failure> {
+    match output {
+        Output::Hold => return Ok(Reply::Started { pid: process.pid.get() }),
+        Output::Follow => {
+            let following = process.follow(since_seq);
+            while let Some(chunk) = following.next().await {
+                channel.send(chunk.stream.kind(), chunk.payload).await?;
+            }
+        }
+        Output::Collect => {
+            process.release();
+            ended(process).await;
+            let chunks = process.log.borrow_mut().since(since_seq, usize::MAX);
+            for chunk in chunks {
+                channel.send(chunk.stream.kind(), chunk.payload).await?;
+            }
+        }
+    }
+    match process.exit() {
+        Some(exit) => Ok(Reply::Exited(exit)),
+        None => Err(fault(FaultCode::Internal, "the process has no end").into()),
+    }
+}
+
+async fn ended(process: &Process) {
+    loop {
+        let changed = process.changed.notified();
+        if process.exit().is_some() {
+            return;
+        }
+        changed.await;
+    }
+}
+
+pub(crate) async fn serve_read(
+    process: &Rc<Process>,
+    since_seq: u64,
+    max_chunks: u32,
+    wait_ms: u64,
+    channel: &Channel,
+) -> Result<Reply, Failure> {
+    let news = async {
+        loop {
+            let changed = process.changed.notified();
+            if process.log.borrow().last_seq() > since_seq || process.exit().is_some() {
+                return;
+            }
+            changed.await;
+        }
+    };
+    let _ = tokio::time::timeout(Duration::from_millis(wait_ms), news).await;
+    // Before the chunks: a process that ends while they are sent has more to give.
+    let ended = process.exit().is_some();
+    let (chunks, lost_bytes) = {
+        let mut log = process.log.borrow_mut();
+        let chunks = log.since(since_seq, max_chunks as usize);
+        let lost = log.lost_since(since_seq, chunks.last().map_or(since_seq, |chunk| chunk.seq));
+        (chunks, lost)
+    };
+    let read_to = chunks.last().map_or(since_seq, |chunk| chunk.seq);
+    let done = ended && read_to >= process.log.borrow().last_seq();
+    process.release();
+    for chunk in chunks {
+        channel.send(chunk.stream.kind(), chunk.payload).await?;
+    }
+    Ok(Reply::Read { done, lost_bytes })
+}
+
+pub(crate) async fn serve_stdin(process: &Rc<Process>, channel: &Channel) -> Result<Reply, Failure> {
+    if feed(process, channel).await? {
+        return Ok(Reply::Done);
+    }
+    let message = format!("the input of {} is closed: the process ended, or closed it", process.exec_id);
+    Err(fault(FaultCode::InvalidArgument, message).into())
+}
+
+/// Writes what comes on the channel to the process until the end of input. False when the process takes no more; the
+/// rest is read all the same, so that the host is never left waiting for credit.
+async fn feed(process: &Rc<Process>, channel: &Channel) -> Result<bool, Failure> {
+    let mut accepted = process.stdin.borrow().is_some();
+    loop {
+        match channel.recv().await? {
+            Inbound::End => {
+                process.stdin.take();
+                return Ok(accepted);
+            }
+            Inbound::Data(bytes) => {
+                let stdin = process.stdin.borrow().clone();
+                accepted = match stdin {
+                    Some(stdin) => tokio::select! {
+                        outcome = stdin.write_all(&bytes) => outcome.is_ok(),
+                        () = gone(process) => false,
+                    },
+                    None => false,
+                };
+                if !accepted {
+                    process.stdin.take();
+                }
+            }
+        }
+    }
+}
+
+async fn gone(process: &Process) {
+    loop {
+        let changed = process.changed.notified();
+        if process.is_tree_gone() {
+            return;
+        }
+        changed.await;
+    }
+}
+
+pub(crate) async fn serve_kill(process: &Rc<Process>, how: Kill) -> Result<Reply, Failure> {
+    let (control, wait) = match how {
+        Kill::Signal(signal) => (Control::Signal(signal), i32::from(signal) == libc::SIGKILL),
+        Kill::Terminate => (Control::Terminate, true),
+    };
+    let _ = process.control.send(control);
+    if wait {
+        // The pump gives up on what the kernel will not let go of; so does this.
+        let _ = tokio::time::timeout(Duration::from_secs(30), gone(process)).await;
+    }
+    Ok(Reply::Done)
+}

@@ -1,0 +1,179 @@
+//! One command: what everybody may know of it while its [`pump`](super::pump) runs it.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use cofferdam_protocol::{Exit, ProcessInfo};
+use tokio::sync::{Notify, mpsc};
+use tokio::time::Instant;
+
+use super::log::{Chunk, Log};
+use crate::fd::{Fd, READ_SIZE};
+
+/// A follower that has so much unsent slows the process down.
+const FOLLOWER_LIMIT: usize = 4 * READ_SIZE;
+
+/// What others ask of a pump.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Control {
+    Signal(u8),
+    Terminate,
+}
+
+#[derive(Debug)]
+pub(crate) struct Process {
+    pub(crate) exec_id: String,
+    pub(crate) line: String,
+    pub(crate) owner: u128,
+    pub(crate) detached: bool,
+    pub(crate) started: Instant,
+    pub(crate) pid: Cell<u32>,
+    pub(crate) log: RefCell<Log>,
+    pub(crate) stdin: RefCell<Option<Rc<Fd>>>,
+    pub(crate) control: mpsc::UnboundedSender<Control>,
+    /// Followers wait for nothing else than this and their own queue.
+    pub(crate) changed: Notify,
+    /// The pump waits here when it may not read.
+    pub(crate) room: Notify,
+    /// Output is held for a first reader.
+    pub(crate) holding: Cell<bool>,
+    exit: Cell<Option<Exit>>,
+    tree_gone: Cell<bool>,
+    followers: RefCell<Vec<Rc<Follower>>>,
+}
+
+impl Process {
+    pub(crate) fn new(
+        exec_id: String,
+        line: String,
+        (owner, detached): (u128, bool),
+        keep: usize,
+    ) -> (Rc<Process>, mpsc::UnboundedReceiver<Control>) {
+        let (control, commands) = mpsc::unbounded_channel();
+        let process = Rc::new(Process {
+            exec_id,
+            line,
+            owner,
+            detached,
+            started: Instant::now(),
+            pid: Cell::new(0),
+            log: RefCell::new(Log::new(keep)),
+            stdin: RefCell::default(),
+            control,
+            changed: Notify::new(),
+            room: Notify::new(),
+            holding: Cell::new(false),
+            exit: Cell::new(None),
+            tree_gone: Cell::new(false),
+            followers: RefCell::default(),
+        });
+        (process, commands)
+    }
+
+    pub(crate) fn exit(&self) -> Option<Exit> {
+        self.exit.get()
+    }
+
+    pub(crate) fn set_exit(&self, exit: Exit) {
+        self.exit.set(Some(exit));
+        self.holding.set(false);
+        self.changed.notify_waiters();
+    }
+
+    pub(crate) fn is_tree_gone(&self) -> bool {
+        self.tree_gone.get()
+    }
+
+    pub(crate) fn set_tree_gone(&self) {
+        self.tree_gone.set(true);
+        self.stdin.take();
+        self.changed.notify_waiters();
+    }
+
+    /// Takes a piece of output, of whole characters.
+    pub(crate) fn append(&self, stream: super::log::Stream, bytes: &[u8]) {
+        let followers = self.followers.borrow();
+        let follow = (!followers.is_empty()).then_some(|chunk: Chunk| {
+            followers.iter().for_each(|follower| follower.push(chunk.clone()));
+        });
+        self.log.borrow_mut().append(stream, bytes, follow);
+        self.changed.notify_waiters();
+    }
+
+    /// Whether more output may be read from the process without losing what somebody waits for.
+    pub(crate) fn has_room(&self) -> bool {
+        let keeps_up = |follower: &Rc<Follower>| follower.unsent.get() < FOLLOWER_LIMIT;
+        self.followers.borrow().iter().all(keeps_up) && !(self.holding.get() && self.log.borrow().is_full())
+    }
+
+    /// Lets output go on whether or not anybody reads it.
+    pub(crate) fn release(&self) {
+        self.holding.set(false);
+        self.room.notify_one();
+    }
+
+    /// Everything kept after `since`, and then all that comes, losing nothing.
+    pub(crate) fn follow(self: &Rc<Self>, since: u64) -> Following {
+        let follower = Rc::new(Follower::default());
+        self.log.borrow_mut().since(since, usize::MAX).into_iter().for_each(|chunk| follower.push(chunk));
+        self.followers.borrow_mut().push(Rc::clone(&follower));
+        self.release();
+        Following { process: Rc::clone(self), follower }
+    }
+
+    pub(crate) fn info(&self) -> ProcessInfo {
+        ProcessInfo {
+            exec_id: self.exec_id.clone(),
+            pid: self.pid.get(),
+            command: self.line.chars().take(200).collect(),
+            age_ms: self.started.elapsed().as_millis() as u64,
+            exit: self.exit(),
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+struct Follower {
+    queue: RefCell<VecDeque<Chunk>>,
+    unsent: Cell<usize>,
+}
+
+impl Follower {
+    fn push(&self, chunk: Chunk) {
+        self.unsent.set(self.unsent.get() + chunk.payload.len());
+        self.queue.borrow_mut().push_back(chunk);
+    }
+}
+
+/// One reader's place in a process's output.
+#[derive(Debug)]
+pub(crate) struct Following {
+    process: Rc<Process>,
+    follower: Rc<Follower>,
+}
+
+impl Following {
+    /// The next chunk; `None` after the last one of a process that has ended.
+    pub(crate) async fn next(&self) -> Option<Chunk> {
+        loop {
+            let changed = self.process.changed.notified();
+            if let Some(chunk) = self.follower.queue.borrow_mut().pop_front() {
+                self.follower.unsent.set(self.follower.unsent.get() - chunk.payload.len());
+                self.process.room.notify_one();
+                return Some(chunk);
+            }
+            if self.process.exit().is_some() {
+                return None;
+            }
+            changed.await;
+        }
+    }
+}
+
+impl Drop for Following {
+    fn drop(&mut self) {
+        self.process.followers.borrow_mut().retain(|other| !Rc::ptr_eq(other, &self.follower));
+        self.process.room.notify_one();
+    }
+}

@@ -1,0 +1,91 @@
+//! All commands of the sandbox, running and ended.
+//!
+//! Ended ones stay readable, but only so many and with so much output: the oldest go first.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashSet;
+use std::rc::Rc;
+
+use cofferdam_protocol::{Fault, FaultCode, ProcessInfo};
+use rustix::process::{Pid, WaitOptions, wait};
+
+use super::oom;
+use super::state::{Control, Process};
+use crate::lease::Lease;
+use crate::requests::fault;
+
+const MAX_ENDED: usize = 128;
+const MAX_ENDED_BYTES: usize = 8 * 1024 * 1024;
+
+pub(crate) struct Processes {
+    pub(crate) lease: Rc<Lease>,
+    /// Kills for memory that are accounted for.
+    pub(crate) oom_kills: Cell<Option<u64>>,
+    all: RefCell<Vec<Rc<Process>>>,
+    /// Supervisors not reaped yet, whose numbers therefore cannot have been given to another process.
+    supervisors: RefCell<HashSet<i32>>,
+}
+
+impl Processes {
+    pub(crate) fn new(lease: Rc<Lease>) -> Rc<Processes> {
+        Rc::new(Processes {
+            lease,
+            oom_kills: Cell::new(oom::kills()),
+            all: RefCell::default(),
+            supervisors: RefCell::default(),
+        })
+    }
+
+    pub(crate) fn get(&self, exec_id: &str) -> Result<Rc<Process>, Fault> {
+        self.all.borrow().iter().find(|process| process.exec_id == exec_id).cloned().ok_or_else(|| {
+            let message = format!("there is no process \"{exec_id}\" in this sandbox; of those that ended, only the last {MAX_ENDED} are kept");
+            fault(FaultCode::ProcessNotFound, message)
+        })
+    }
+
+    pub(crate) fn insert(&self, process: &Rc<Process>) {
+        self.all.borrow_mut().push(Rc::clone(process));
+    }
+
+    pub(crate) fn list(&self) -> Vec<ProcessInfo> {
+        self.all.borrow().iter().map(|process| process.info()).collect()
+    }
+
+    /// The client is gone for good: so is what it did not detach.
+    pub(crate) fn abandon(&self, client: u128) {
+        for process in self.all.borrow().iter().filter(|process| process.owner == client && !process.detached) {
+            let _ = process.control.send(Control::Terminate);
+        }
+    }
+
+    /// Forgets ended processes beyond what is kept. Called when one has ended.
+    pub(crate) fn settle(&self) {
+        let mut all = self.all.borrow_mut();
+        let is_ended = |process: &Rc<Process>| process.is_tree_gone();
+        let mut count = all.iter().filter(|process| is_ended(process)).count();
+        let mut bytes: usize = all.iter().filter(|p| is_ended(p)).map(|p| p.log.borrow().held_bytes()).sum();
+        all.retain(|process| {
+            if !is_ended(process) || (count <= MAX_ENDED && bytes <= MAX_ENDED_BYTES) {
+                return true;
+            }
+            count -= 1;
+            bytes -= process.log.borrow().held_bytes();
+            false
+        });
+    }
+
+    pub(crate) fn supervise(&self, supervisor: i32) {
+        self.supervisors.borrow_mut().insert(supervisor);
+    }
+
+    pub(crate) fn is_supervising(&self, supervisor: i32) -> bool {
+        self.supervisors.borrow().contains(&supervisor)
+    }
+
+    /// PID 1's duty: takes the exit status of every child that ended, its own and adopted ones.
+    pub(crate) fn reap(&self) {
+        while let Ok(Some((pid, _))) = wait(WaitOptions::NOHANG) {
+            self.supervisors.borrow_mut().remove(&Pid::as_raw(Some(pid)));
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! Who a command runs as, from the sandbox's own `/etc/passwd` and `/etc/group`. No name service: the guest is static
+//! and the image may have none.
+
+use std::fs;
+
+use cofferdam_protocol::{Fault, FaultCode};
+
+use crate::requests::fault;
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct User {
+    pub(crate) uid: u32,
+    pub(crate) gid: u32,
+    pub(crate) groups: Vec<u32>,
+    pub(crate) home: Option<String>,
+    pub(crate) name: Option<String>,
+}
+
+/// Whom a new file belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Owner {
+    pub(crate) uid: u32,
+    pub(crate) gid: u32,
+}
+
+impl User {
+    pub(crate) fn owner(&self) -> Owner {
+        Owner { uid: self.uid, gid: self.gid }
+    }
+}
+
+/// `uid[:gid]`, `name[:group]` or a mix; root when absent.
+pub(crate) fn resolve(user: Option<&str>) -> Result<User, Fault> {
+    let passwd = fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let groups = fs::read_to_string("/etc/group").unwrap_or_default();
+    resolve_in(user.unwrap_or("0"), &passwd, &groups)
+}
+
+fn resolve_in(user: &str, passwd: &str, group: &str) -> Result<User, Fault> {
+    let (who, group_name) = match user.split_once(':') {
+        Some((who, group)) => (who, Some(group)),
+        None => (user, None),
+    };
+    let unknown = |what: &str, name: &str, file: &str| {
+        let message = format!("there is no {what} \"{name}\" in the sandbox's {file}; give a number, or add it first");
+        fault(FaultCode::InvalidArgument, message)
+    };
+    let number = who.parse::<u32>().ok();
+    let account = records(passwd).find(|fields| match number {
+        Some(uid) => field(fields, 2) == Some(uid),
+        None => fields.first() == Some(&who),
+    });
+    let mut found = match (&account, number) {
+        (Some(fields), _) => User {
+            uid: field(fields, 2).unwrap_or_default(),
+            gid: field(fields, 3).unwrap_or_default(),
+            groups: Vec::new(),
+            home: fields.get(5).map(|home| (*home).to_owned()),
+            name: fields.first().map(|name| (*name).to_owned()),
+        },
+        (None, Some(uid)) => User { uid, ..User::default() },
+        (None, None) => return Err(unknown("user", who, "/etc/passwd")),
+    };
+    if let Some(name) = group_name {
+        let listed =
+            || records(group).find(|fields| fields.first() == Some(&name)).and_then(|fields| field(&fields, 2));
+        found.gid = name.parse().ok().or_else(listed).ok_or_else(|| unknown("group", name, "/etc/group"))?;
+    } else if let Some(name) = found.name.clone() {
+        let is_member = |fields: &Vec<&str>| fields.get(3).is_some_and(|list| list.split(',').any(|who| who == name));
+        found.groups = records(group).filter(is_member).filter_map(|fields| field(&fields, 2)).collect();
+    }
+    Ok(found)
+}
+
+fn records(file: &str) -> impl Iterator<Item = Vec<&str>> {
+    file.lines().map(|line| line.split(':').collect())
+}
+
+fn field(fields: &[&str], index: usize) -> Option<u32> {
+    fields.get(index)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PASSWD: &str = "root:x:0:0:root:/root:/bin/sh\nann:x:1000:100::/home/ann:/bin/bash\n";
+    const GROUP: &str = "root:x:0:\nusers:x:100:\nwheel:x:10:bob,ann\n";
+
+    fn ids(user: &str) -> Result<(u32, u32, Vec<u32>), FaultCode> {
+        resolve_in(user, PASSWD, GROUP).map(|user| (user.uid, user.gid, user.groups)).map_err(|fault| fault.code)
+    }
+
+    #[test]
+    fn names_numbers_and_mixes_resolve_as_docker_does() {
+        assert_eq!(ids("ann"), Ok((1000, 100, vec![10])));
+        assert_eq!(ids("1000"), Ok((1000, 100, vec![10])));
+        assert_eq!(ids("1000:5"), Ok((1000, 5, vec![])));
+        assert_eq!(ids("ann:wheel"), Ok((1000, 10, vec![])));
+        assert_eq!(ids("4711"), Ok((4711, 0, vec![])));
+        assert_eq!(ids("nobody-here"), Err(FaultCode::InvalidArgument));
+        assert_eq!(ids("ann:nope"), Err(FaultCode::InvalidArgument));
+        assert_eq!(ids(""), Err(FaultCode::InvalidArgument));
+    }
+}

@@ -1,0 +1,86 @@
+//! From a request to the code that serves it, and from its outcome to the answer.
+
+use std::rc::Rc;
+
+use cofferdam_protocol::{Fault, FaultCode, Reply, Request};
+
+use crate::channel::Channel;
+use crate::outbox::Gone;
+use crate::process;
+use crate::sandbox::Sandbox;
+use crate::{files, files::Place};
+
+/// Why a request has no answer of its own.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// It could not be done; the host is told.
+    Fault(Fault),
+    /// There is nobody to tell.
+    Gone,
+}
+
+impl From<Gone> for Failure {
+    fn from(_: Gone) -> Failure {
+        Failure::Gone
+    }
+}
+
+impl From<Fault> for Failure {
+    fn from(fault: Fault) -> Failure {
+        Failure::Fault(fault)
+    }
+}
+
+pub(crate) fn fault(code: FaultCode, message: impl Into<String>) -> Fault {
+    Fault { code, message: message.into() }
+}
+
+pub(crate) async fn serve(
+    sandbox: &Rc<Sandbox>,
+    client: u128,
+    request: Request,
+    channel: &Channel,
+) -> Result<(), Gone> {
+    let reply = match answer(sandbox, client, request, channel).await {
+        Ok(reply) => reply,
+        Err(Failure::Fault(fault)) => Reply::Fault(fault),
+        Err(Failure::Gone) => return Err(Gone),
+    };
+    channel.reply(&reply).await
+}
+
+async fn answer(sandbox: &Rc<Sandbox>, client: u128, request: Request, channel: &Channel) -> Result<Reply, Failure> {
+    let place = |path: &str| Place::new(&sandbox.setup, path);
+    let processes = &sandbox.processes;
+    match request {
+        Request::Ping => Ok(Reply::Done),
+        Request::Start(start) => process::serve_start(sandbox, client, start, channel).await,
+        Request::Attach { exec_id, since_seq, output } => {
+            process::serve_attach(&processes.get(&exec_id)?, since_seq, output, channel).await
+        }
+        Request::Read { exec_id, since_seq, max_chunks, wait_ms } => {
+            process::serve_read(&processes.get(&exec_id)?, since_seq, max_chunks, wait_ms, channel).await
+        }
+        Request::Stdin { exec_id } => process::serve_stdin(&processes.get(&exec_id)?, channel).await,
+        Request::Kill { exec_id, how } => process::serve_kill(&processes.get(&exec_id)?, how).await,
+        Request::Processes => Ok(Reply::Processes(processes.list())),
+        Request::Write(write) => files::write(place(&write.path)?, write, channel).await,
+        Request::ReadFile { path, offset, limit } => files::read(place(&path)?, offset, limit, channel).await,
+        Request::List { path, recursive, max_entries } => {
+            files::list(place(&path)?, recursive, max_entries, channel).await
+        }
+        Request::Stat { path } => place(&path)?.blocking(|place| files::stat(&place)).await,
+        Request::Mkdir { path, mode } => place(&path)?.blocking(move |place| files::mkdir(&place, mode)).await,
+        Request::Move { from, to } => {
+            let to = place(&to)?;
+            place(&from)?.blocking(move |from| files::rename(&from, &to)).await
+        }
+        Request::Copy { from, to } => {
+            let to = place(&to)?;
+            place(&from)?.blocking(move |from| files::copy(&from, &to)).await
+        }
+        Request::Remove { path, recursive } => {
+            place(&path)?.blocking(move |place| files::remove(&place, recursive)).await
+        }
+    }
+}

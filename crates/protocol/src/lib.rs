@@ -1,0 +1,28 @@
+//! The language that the core and the guest speak over one byte stream.
+//!
+//! This crate owns the shape of every byte on that stream and does no I/O. Both ends are made by one build; the
+//! [`GENERATION`] in the handshake tells an older sandbox apart. Either end may be hostile to the other, so nothing
+//! here panics on input, and every length is bounded before anything is allocated for it.
+
+mod frame;
+mod message;
+mod signal;
+
+pub use frame::{Decoder, Frame, FrameError, HEADER_LEN, Kind, MAX_PAYLOAD, encode_header};
+pub use message::*;
+pub use signal::{signal_name, signal_number};
+
+/// Raised with every change that an older peer would misread. A snapshot test pins the encoding of each generation.
+pub const GENERATION: u16 = 1;
+
+/// Bytes that one side may send on a channel before the other grants more.
+pub const WINDOW: u32 = 1024 * 1024;
+
+/// The longest message that may be put together from [`Kind::More`] fragments.
+pub const MAX_MESSAGE: usize = 4 * 1024 * 1024;
+
+/// Where the guest binary is mounted in every sandbox.
+pub const GUEST_DIR: &str = "/.cofferdam";
+
+/// The guest's own path in every sandbox.
+pub const GUEST_PATH: &str = "/.cofferdam/guest";

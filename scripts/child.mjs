@@ -1,0 +1,79 @@
+// Child processes of a command. Each leads its own process group, so that a Ctrl-C on the terminal reaches
+// only us and we end the whole tree in the right order.
+
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createInterface } from 'node:readline';
+import { assertNotEnding, atEnd } from './lifetime.mjs';
+
+const TERM_GRACE_MS = 10_000;
+const KEPT_LINES = 40;
+
+/** Spawns a process in a group of its own. The caller decides how it ends. */
+export function launch(command, args, options) {
+  assertNotEnding();
+  return spawn(command, args, { ...options, detached: true });
+}
+
+/** Resolves to `{ code, signal }` when the process is gone; rejects when it could not be started. */
+export async function exited(child) {
+  const [code, signal] = await once(child, 'exit');
+  return { code, signal };
+}
+
+/**
+ * Runs a program to its end and rejects unless it exits with 0.
+ *
+ * @param {object} [options]
+ * @param {Record<string, string>} [options.env] added to our own environment
+ * @param {'show' | 'keep'} [options.output] `show` passes it through; `keep` is silent and puts the last
+ *   lines in the error
+ * @param {(line: string) => void} [options.onLine] with `keep`: gets each line of stdout instead
+ * @param {'kill' | 'finish'} [options.interrupt] what an ending command does with it: `finish` is for work
+ *   that must not be cut in half (dpkg)
+ */
+export async function run(command, args, { env = {}, output = 'show', onLine, interrupt = 'kill' } = {}) {
+  const stream = output === 'show' ? 'inherit' : 'pipe';
+  const child = launch(command, args, {
+    env: { ...process.env, ...env },
+    stdio: ['ignore', stream, stream],
+  });
+  const exit = exited(child);
+  const kept = [];
+  const keep = (line) => kept.push(line) > KEPT_LINES && kept.shift();
+  const drained =
+    output === 'keep' ? [eachLine(child.stdout, onLine ?? keep), eachLine(child.stderr, keep)] : [];
+
+  const release = atEnd(() => (interrupt === 'finish' ? exit : endGroup(child, exit)));
+  try {
+    const { code, signal } = await exit;
+    await Promise.all(drained);
+    if (code !== 0) {
+      throw new Error([`\`${command}\` ended with ${signal ?? `exit code ${code}`}`, ...kept].join('\n  '));
+    }
+  } catch (error) {
+    if (error.code === 'ENOENT') throw new Error(`\`${command}\` is not installed`);
+    throw error;
+  } finally {
+    release();
+  }
+}
+
+async function eachLine(input, take) {
+  for await (const line of createInterface({ input })) take(line);
+}
+
+async function endGroup(child, exit) {
+  signalGroup(child, 'SIGTERM');
+  const timer = setTimeout(() => signalGroup(child, 'SIGKILL'), TERM_GRACE_MS);
+  await exit;
+  clearTimeout(timer);
+}
+
+function signalGroup(child, signal) {
+  try {
+    process.kill(-child.pid, signal);
+  } catch (error) {
+    if (error.code !== 'ESRCH') throw error;
+  }
+}

@@ -1,0 +1,52 @@
+// `npm test`: everything that must hold, from a fresh clone, and nothing left running afterwards.
+//
+//   npm test                 all of it
+//   npm test -- <jest args>  build, then only the jest tests that match
+
+import { command } from './lifetime.mjs';
+import { boxed, Steps } from './steps.mjs';
+import { Unavailable } from './unavailable.mjs';
+import { build, installDependencies, prepareEngine, requireTools } from './workspace.mjs';
+
+const jestArgs = process.argv.slice(2);
+const everything = jestArgs.length === 0;
+
+await command(async () => {
+  const steps = new Steps();
+  requireTools();
+  const preparing = prepareEngine(steps);
+
+  await installDependencies(steps);
+  if (everything) {
+    await steps.run('cargo fmt', 'cargo', ['fmt', '--all', '--check']);
+    await steps.run('cargo clippy', 'cargo', 'clippy --workspace --all-targets -- -D warnings'.split(' '));
+    await steps.run('typescript', 'npm', ['run', 'check']);
+    await steps.run('lint', 'npm', ['run', 'lint']);
+  }
+  await build(steps);
+
+  const { env, engine, skipped } = await testEnvironment(preparing);
+  if (everything) await steps.run('cargo test', 'cargo', ['test', '--workspace'], { env });
+  await steps.run('jest', 'npx', ['jest', ...jestArgs], { env });
+  if (engine?.started) await steps.time('stop the engine', engine.stop);
+
+  console.log(`\n✓ passed\n${steps.summary()}`);
+  if (skipped) console.log(`\n${skipped}`);
+});
+
+/** Without an engine the Docker suites are skipped, loudly; in CI that is a failure. */
+async function testEnvironment(preparing) {
+  try {
+    const engine = await preparing;
+    return { engine, env: { DOCKER_HOST: engine.host } };
+  } catch (error) {
+    if (!(error instanceof Unavailable) || isCi()) throw error;
+    const skipped = boxed(`The Docker suites were SKIPPED.\n\n${error.message}`);
+    console.log(`\n${skipped}`);
+    return { skipped, env: { COFFERDAM_NO_ENGINE: '1' } };
+  }
+}
+
+function isCi() {
+  return !['', '0', 'false'].includes(process.env.CI ?? '');
+}

@@ -1,0 +1,48 @@
+// A fresh clone made ready: dependencies, build, engine and images. The demo and the tests take the same way.
+
+import { existsSync, statSync } from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { isInstalled } from './debian.mjs';
+import { ensureEngine } from './engine.mjs';
+import { ensureFixtures } from './fixtures.mjs';
+
+export const ROOT = fileURLToPath(new URL('..', import.meta.url));
+
+export function requireTools() {
+  process.chdir(ROOT);
+  // Where rustup puts it, for shells that have not read its profile.
+  process.env.PATH += `:${path.join(os.homedir(), '.cargo/bin')}`;
+  if (!isInstalled('cargo')) {
+    throw new Error('cargo is not in PATH. Install Rust stable (https://rustup.rs) and open a new shell.');
+  }
+}
+
+/** `npm ci`, unless what is installed is as new as the lock file. */
+export async function installDependencies(steps) {
+  const installed = 'node_modules/.package-lock.json';
+  const fresh = existsSync(installed) && statSync(installed).mtimeMs >= statSync('package-lock.json').mtimeMs;
+  if (!fresh) await steps.run('npm ci', 'npm', ['ci', '--no-audit', '--no-fund']);
+}
+
+export function build(steps) {
+  return steps.run('build', 'npm', ['run', 'build']);
+}
+
+/**
+ * Starts getting an engine with images on it, beside whatever else runs (it is mostly network and disk).
+ *
+ * @returns {Promise<import('./engine.mjs').Engine>} to be awaited when it is needed
+ */
+export function prepareEngine(steps, images) {
+  const log = (line) => console.log(`  engine │ ${line}`);
+  const engine = steps.time('engine and images', async () => {
+    const found = await ensureEngine({ log });
+    await ensureFixtures(found.host, { images, log });
+    return found;
+  });
+  // Its failure is told when it is awaited, not while another step is still at work.
+  engine.catch(() => {});
+  return engine;
+}
