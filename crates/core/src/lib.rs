@@ -1,1 +1,45 @@
+//! The heart of cofferdam: sessions on backends, and the host end of the guest protocol.
+//!
+//! Knows nothing of JavaScript; usable and tested as a plain Rust crate. Data flows one way in and the same way back:
+//! [`Manager`] → [`Sandbox`] → [`guest`] → bytes through a [`backend`] → the guest in the sandbox.
+//!
+//! ```no_run
+//! # async fn example() -> Result<(), cofferdam_core::Error> {
+//! use cofferdam_core::{ExecRequest, Manager, OpenRequest};
+//! let manager = Manager::new(Default::default());
+//! let sandbox = manager.open(OpenRequest { image: Some("python".into()), ..Default::default() }).await?;
+//! let result = sandbox.exec(ExecRequest::shell("python -c 'print(6 * 7)'")).await?;
+//! assert_eq!(result.stdout, b"42\n");
+//! manager.close().await?;
+//! # Ok(())
+//! # }
+//! ```
 
+pub mod backend;
+mod error;
+pub mod guest;
+mod id;
+mod image;
+mod key;
+mod manager;
+mod options;
+mod policy;
+mod sandbox;
+
+pub use error::{Error, ErrorCode, Result};
+pub use guest::{
+    Chunk, ExecRequest, ExecResult, FileContent, FileReader, FileWriter, ListRequest, OnOutput, OutputStream, Process,
+    Recent, SpawnRequest, StreamName, WriteRequest,
+};
+pub use image::{DEFAULT_IMAGE, resolve_image};
+pub use key::{Scope, Session, SessionKey};
+pub use manager::{Manager, Opened};
+pub use options::{
+    DEFAULT_WORKDIR, DockerOptions, Limits, ManagerOptions, OnPull, OpenRequest, PullPolicy, PullProgress, Timeouts,
+    TlsFiles,
+};
+pub use policy::{NetworkRule, Policy};
+pub use sandbox::Sandbox;
+
+pub use cofferdam_protocol::{Command, FileEntry, FileType, ProcessInfo, signal_name, signal_number};
+pub use tokio_util::sync::CancellationToken;

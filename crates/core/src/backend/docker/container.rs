@@ -1,0 +1,182 @@
+//! One container: hardened, with the guest as PID 1, attached before it starts so that the first link costs nothing.
+
+use std::collections::HashMap;
+
+use bollard::exec::{CreateExecOptions, StartExecOptions, StartExecResults};
+use bollard::models::{
+    ContainerCreateBody, ContainerState, HealthConfig, HostConfig, HostConfigLogConfig, ResourcesUlimits,
+};
+use bollard::query_parameters::{AttachContainerOptions, CreateContainerOptions};
+use cofferdam_protocol::GUEST_PATH;
+
+use super::error::{is_name_taken, status};
+use super::stream::byte_stream;
+use super::{Engine, guest_volume, records};
+use crate::backend::{BoxSpec, Creation};
+use crate::guest::ByteStream;
+use crate::{Error, ErrorCode, Result};
+
+/// What package managers, servers and the guest itself need; all others are dropped.
+const CAPABILITIES: [&str; 9] =
+    ["CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "NET_BIND_SERVICE", "SETGID", "SETUID", "SYS_CHROOT"];
+
+/// Read buffer of a further link; bollard's own default is made for log lines.
+const LINK_BUFFER: usize = 128 * 1024;
+
+pub(super) async fn create(engine: &Engine, spec: &BoxSpec, runtime: Option<&str>) -> Result<Creation> {
+    guest_volume::ensure(engine, &spec.image).await?;
+    match create_once(engine, spec, runtime).await {
+        Err(Failed::Guest(_)) => {
+            guest_volume::fill(engine, &spec.image).await?;
+            create_once(engine, spec, runtime).await.map_err(Failed::into_error)
+        }
+        other => other.map_err(Failed::into_error),
+    }
+}
+
+enum Failed {
+    /// PID 1 could not be executed: the guest's volume may not be filled.
+    Guest(Error),
+    Otherwise(Error),
+}
+
+impl Failed {
+    fn into_error(self) -> Error {
+        match self {
+            Failed::Guest(error) | Failed::Otherwise(error) => error,
+        }
+    }
+}
+
+async fn create_once(engine: &Engine, spec: &BoxSpec, runtime: Option<&str>) -> Result<Creation, Failed> {
+    let options = CreateContainerOptions { name: Some(spec.claim.clone()), ..Default::default() };
+    let body = body(engine, spec, runtime).map_err(Failed::Otherwise)?;
+    let handle = match engine.client.create_container(Some(options), body).await {
+        Ok(created) => created.id,
+        Err(error) if is_name_taken(&error) => return Ok(Creation::Taken),
+        Err(error) => return Err(Failed::Otherwise(engine.error("create the sandbox", error))),
+    };
+    match start(engine, &handle).await {
+        Ok(stream) => Ok(Creation::New { handle, stream }),
+        Err(failed) => {
+            // Not ours to keep; the first failure is the one to tell.
+            let _ = engine.remove(&handle).await;
+            Err(failed)
+        }
+    }
+}
+
+async fn start(engine: &Engine, handle: &str) -> Result<ByteStream, Failed> {
+    let attach = AttachContainerOptions { stream: true, stdin: true, stdout: true, ..Default::default() };
+    let attached = engine.client.attach_container(handle, Some(attach)).await;
+    let attached = attached.map_err(|error| Failed::Otherwise(engine.error("attach to the sandbox", error)))?;
+    if let Err(error) = engine.client.start_container(handle, None).await {
+        let about_guest = error.to_string().contains(GUEST_PATH);
+        let error = engine.error("start the sandbox", error);
+        return Err(if about_guest { Failed::Guest(error) } else { Failed::Otherwise(error) });
+    }
+    Ok(byte_stream(attached.output, attached.input))
+}
+
+/// A further link: `guest link` in the container hands the stream to PID 1.
+pub(super) async fn link(engine: &Engine, handle: &str) -> Result<ByteStream> {
+    let exec = CreateExecOptions {
+        attach_stdin: Some(true),
+        attach_stdout: Some(true),
+        cmd: Some(vec![GUEST_PATH, "link"]),
+        user: Some("0:0"),
+        ..Default::default()
+    };
+    let created = match engine.client.create_exec(handle, exec).await {
+        Ok(created) => created,
+        Err(error) => return Err(lost(engine, handle, error).await),
+    };
+    let options = StartExecOptions { output_capacity: Some(LINK_BUFFER), ..Default::default() };
+    match engine.client.start_exec(&created.id, Some(options)).await {
+        Ok(StartExecResults::Attached { output, input }) => Ok(byte_stream(output, input)),
+        Ok(StartExecResults::Detached) => Err(Error::new(ErrorCode::Internal, "the engine detached a link")),
+        Err(error) => Err(lost(engine, handle, error).await),
+    }
+}
+
+/// Why there is no way into a container any more.
+async fn lost(engine: &Engine, handle: &str, error: bollard::errors::Error) -> Error {
+    let lost = |reason: &str, message: String| {
+        Error::new(ErrorCode::SandboxLost, format!("{message}; open() gives a new one")).with("reason", reason)
+    };
+    let state = match engine.client.inspect_container(handle, None).await {
+        Ok(container) => container.state.unwrap_or_default(),
+        Err(error) if status(&error) == Some(404) => {
+            return lost("removed", "the sandbox is gone: its container was removed, or its lease ran out".to_owned());
+        }
+        Err(error) => return engine.error("look at the sandbox", error),
+    };
+    match state {
+        ContainerState { paused: Some(true), .. } => {
+            Error::new(ErrorCode::Unsupported, "the sandbox's container is paused; unpause it first")
+        }
+        ContainerState { running: Some(true), .. } => engine.error("link to the sandbox", error),
+        ContainerState { oom_killed: Some(true), .. } => {
+            lost("oom", "the sandbox is gone: it ran out of memory".to_owned())
+        }
+        ContainerState { exit_code, .. } => {
+            let code = exit_code.unwrap_or_default();
+            lost("exited", format!("the sandbox is gone: its container ended with exit code {code}"))
+                .with("exitCode", code)
+        }
+    }
+}
+
+fn body(engine: &Engine, spec: &BoxSpec, runtime: Option<&str>) -> Result<ContainerCreateBody> {
+    let megabytes = |count: Option<u64>| count.map(|count| i64::try_from(count << 20).unwrap_or(i64::MAX));
+    let memory = megabytes(spec.limits.memory_mb);
+    // Engines refuse more processors than they have; the default must work on a small machine.
+    let nano_cpus = spec.limits.cpus.map(|cpus| (cpus.min(engine.cpus) * 1e9) as i64);
+    let open_files = spec.limits.open_files.and_then(|count| i64::try_from(count).ok()).map(|count| ResourcesUlimits {
+        name: Some("nofile".to_owned()),
+        soft: Some(count),
+        hard: Some(count),
+    });
+    let tmpfs = spec.read_only_root.then(|| {
+        let writable = |path: &str| (path.to_owned(), "exec,mode=1777".to_owned());
+        HashMap::from([writable("/tmp"), writable(&spec.setup.workdir)])
+    });
+    Ok(ContainerCreateBody {
+        image: Some(spec.image.clone()),
+        entrypoint: Some(vec![GUEST_PATH.to_owned()]),
+        cmd: Some(vec!["init".to_owned(), spec.setup.to_argument()]),
+        env: Some(spec.env.iter().map(|(name, value)| format!("{name}={value}")).collect()),
+        // The guest is root and gives commands their own user.
+        user: Some("0:0".to_owned()),
+        working_dir: Some("/".to_owned()),
+        labels: Some(records::labels(spec)),
+        attach_stdin: Some(true),
+        attach_stdout: Some(true),
+        open_stdin: Some(true),
+        // The end of the first link ends PID 1's input: that is how it learns that its host is gone.
+        stdin_once: Some(true),
+        stop_signal: Some("SIGTERM".to_owned()),
+        healthcheck: Some(HealthConfig { test: Some(vec!["NONE".to_owned()]), ..Default::default() }),
+        host_config: Some(HostConfig {
+            mounts: Some(vec![guest_volume::mount(engine)?]),
+            network_mode: Some(if spec.network { "bridge" } else { "none" }.to_owned()),
+            cap_drop: Some(vec!["ALL".to_owned()]),
+            cap_add: Some(CAPABILITIES.map(str::to_owned).to_vec()),
+            security_opt: Some(vec!["no-new-privileges".to_owned()]),
+            pids_limit: spec.limits.pids.and_then(|count| i64::try_from(count).ok()),
+            memory,
+            // The same as memory: no swap.
+            memory_swap: memory,
+            nano_cpus,
+            ulimits: open_files.map(|limit| vec![limit]),
+            readonly_rootfs: Some(spec.read_only_root),
+            tmpfs,
+            auto_remove: Some(true),
+            log_config: Some(HostConfigLogConfig { typ: Some("none".to_owned()), config: None }),
+            init: Some(false),
+            runtime: runtime.map(str::to_owned),
+            ..Default::default()
+        }),
+        ..Default::default()
+    })
+}

@@ -1,0 +1,39 @@
+//! The host end of the protocol: everything a sandbox can do, as messages over one byte stream.
+//!
+//! The guest is hostile ground. Nothing here trusts a length, a number or an order that it sends: a broken rule ends
+//! the link with `PROTOCOL` for every call under way, and memory is bounded by the windows the host itself granted.
+
+mod binary;
+mod channel;
+mod connection;
+mod exec;
+mod files;
+mod kept;
+mod link;
+mod output;
+mod process;
+
+pub use binary::{Arch, guest_binary};
+pub use connection::{Connect, Guest};
+pub use exec::{ExecRequest, ExecResult, OnOutput, SpawnRequest};
+pub use files::{FileContent, FileReader, FileWriter, ListRequest, WriteRequest};
+pub use output::{Chunk, OutputStream, StreamName};
+pub use process::{Process, Recent};
+
+pub(crate) use connection::closed_error;
+pub(crate) use exec::check_env;
+pub(crate) use files::check_path;
+
+use std::pin::Pin;
+
+use bytes::Bytes;
+use futures_util::Stream;
+use tokio::io::AsyncWrite;
+
+/// The one thing a backend gives: bytes to and from a guest. It ends when either half does.
+pub struct ByteStream {
+    /// What the guest sends, in any pieces.
+    pub reader: Pin<Box<dyn Stream<Item = std::io::Result<Bytes>> + Send>>,
+    /// What the guest is sent.
+    pub writer: Pin<Box<dyn AsyncWrite + Send>>,
+}

@@ -1,0 +1,89 @@
+//! A process's output as it comes, piece by piece, losing nothing: a slow reader slows the process.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use cofferdam_protocol::{Output, Reply, Request};
+
+use super::channel::{Channel, unexpected};
+use super::connection::Guest;
+use super::link::{Event, LinkEnd};
+use crate::Result;
+
+/// Which of a process's two output streams.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StreamName {
+    /// Standard output.
+    Stdout,
+    /// Standard error.
+    Stderr,
+}
+
+/// A numbered piece of output. It starts and ends between characters, as far as the output is UTF-8.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Chunk {
+    /// Rises by one per chunk over both streams.
+    pub seq: u64,
+    /// Which stream.
+    pub stream: StreamName,
+    /// The bytes, exactly.
+    pub data: Bytes,
+}
+
+/// Everything a process prints, from a given chunk on until it ends.
+pub struct OutputStream {
+    guest: Arc<Guest>,
+    exec_id: String,
+    channel: Option<Channel>,
+    seen: u64,
+    done: bool,
+}
+
+impl OutputStream {
+    pub(super) fn new(guest: Arc<Guest>, exec_id: String, since: u64) -> OutputStream {
+        OutputStream { guest, exec_id, channel: None, seen: since, done: false }
+    }
+
+    /// At least one chunk and at most `max`, as they are there; none after the end.
+    pub async fn next_many(&mut self, max: usize) -> Result<Vec<Chunk>> {
+        let mut chunks = Vec::new();
+        let mut broken = false;
+        while !self.done && chunks.len() < max.max(1) {
+            let channel = match &mut self.channel {
+                Some(channel) if !chunks.is_empty() && !channel.has_more() => break,
+                Some(channel) => channel,
+                None => match self.attach().await? {
+                    Ok(channel) => self.channel.insert(channel),
+                    Err(_) if !broken => {
+                        broken = true;
+                        continue;
+                    }
+                    Err(end) => return Err(self.guest.explain(end).await),
+                },
+            };
+            match channel.next().await {
+                Ok(Event::Output(stream, seq, data)) if seq > self.seen => {
+                    self.seen = seq;
+                    chunks.push(Chunk { seq, stream, data });
+                }
+                Ok(Event::Reply(Reply::Exited(_))) => self.done = true,
+                Ok(Event::Reply(Reply::Fault(fault))) => return Err(fault.into()),
+                Ok(_) => return Err(unexpected()),
+                Err(LinkEnd::Broken(_)) if !broken => {
+                    broken = true;
+                    self.channel = None;
+                }
+                Err(end) => return Err(self.guest.explain(end).await),
+            }
+        }
+        Ok(chunks)
+    }
+
+    async fn attach(&self) -> Result<Result<Channel, LinkEnd>> {
+        let request = Request::Attach { exec_id: self.exec_id.clone(), since_seq: self.seen, output: Output::Follow };
+        match self.guest.link().await?.request(&request, 1) {
+            Ok(channel) => Ok(Ok(channel?)),
+            Err(end) => Ok(Err(end)),
+        }
+    }
+}

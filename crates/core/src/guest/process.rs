@@ -1,0 +1,180 @@
+//! A process that goes on by itself: read it, feed it, end it, wait for it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use cofferdam_protocol::{Kill, Reply, Request, signal_number};
+use tokio::sync::Mutex;
+use tokio_util::sync::CancellationToken;
+
+use super::channel::{Channel, unexpected};
+use super::connection::Guest;
+use super::exec::ExecResult;
+use super::link::Event;
+use super::output::{Chunk, OutputStream};
+use crate::{Error, ErrorCode, Result};
+
+/// A process in a sandbox, running or ended.
+pub struct Process {
+    guest: Arc<Guest>,
+    exec_id: String,
+    pid: u32,
+    stdin: Mutex<Input>,
+}
+
+enum Input {
+    Untouched,
+    Open(Channel),
+    Ended,
+}
+
+/// What is kept of a process's output after some chunk.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Recent {
+    /// Oldest first.
+    pub chunks: Vec<Chunk>,
+    /// Nothing more will come.
+    pub done: bool,
+    /// Bytes that were not kept.
+    pub lost_bytes: u64,
+}
+
+impl Process {
+    pub(super) fn new(guest: Arc<Guest>, exec_id: String, pid: u32) -> Process {
+        Process { guest, exec_id, pid, stdin: Mutex::new(Input::Untouched) }
+    }
+
+    /// Its number, good from any host process.
+    pub fn exec_id(&self) -> &str {
+        &self.exec_id
+    }
+
+    /// Its pid in the sandbox.
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// Everything after `since`, losing nothing: a slow reader slows the process.
+    pub fn output(&self, since: u64) -> OutputStream {
+        OutputStream::new(Arc::clone(&self.guest), self.exec_id.clone(), since)
+    }
+
+    /// What is kept after `since`, waiting up to `wait` for a first chunk.
+    pub async fn read(&self, since: u64, max_chunks: u32, wait: Duration) -> Result<Recent> {
+        let request = Request::Read {
+            exec_id: self.exec_id.clone(),
+            since_seq: since,
+            max_chunks,
+            wait_ms: wait.as_millis() as u64,
+        };
+        let request = &request;
+        self.guest
+            .with_link(|link| async move {
+                let mut channel = match link.request(request, 1)? {
+                    Ok(channel) => channel,
+                    Err(error) => return Ok(Err(error)),
+                };
+                let mut chunks = Vec::new();
+                loop {
+                    match channel.next().await? {
+                        Event::Output(stream, seq, data) if chunks.len() < max_chunks as usize => {
+                            chunks.push(Chunk { seq, stream, data });
+                        }
+                        Event::Reply(Reply::Read { done, lost_bytes }) => {
+                            return Ok(Ok(Recent { chunks, done, lost_bytes }));
+                        }
+                        Event::Reply(Reply::Fault(fault)) => return Ok(Err(fault.into())),
+                        _ => return Ok(Err(unexpected())),
+                    }
+                }
+            })
+            .await
+    }
+
+    /// Writes to its input, as fast as it reads.
+    pub async fn write(&self, bytes: Bytes) -> Result<()> {
+        let mut stdin = self.stdin.lock().await;
+        let mut channel = match std::mem::replace(&mut *stdin, Input::Ended) {
+            Input::Untouched => self.open_stdin().await?,
+            Input::Open(channel) => channel,
+            Input::Ended => return Err(ended()),
+        };
+        let sender = channel.sender();
+        let outcome = tokio::select! {
+            outcome = sender.send(bytes) => outcome,
+            // It answers before the end of input only when it takes no more.
+            reply = channel.reply() => match reply {
+                Ok(reply) => return reply.and(Err(unexpected())),
+                Err(end) => Err(end),
+            },
+        };
+        match outcome {
+            Ok(()) => {
+                *stdin = Input::Open(channel);
+                Ok(())
+            }
+            Err(end) => Err(self.guest.explain(end).await),
+        }
+    }
+
+    /// Ends its input.
+    pub async fn end(&self) -> Result<()> {
+        let mut stdin = self.stdin.lock().await;
+        let mut channel = match std::mem::replace(&mut *stdin, Input::Ended) {
+            Input::Untouched => self.open_stdin().await?,
+            Input::Open(channel) => channel,
+            Input::Ended => return Ok(()),
+        };
+        channel.sender().end();
+        match channel.reply().await {
+            // One that ended by itself has ended its input, too.
+            Ok(reply) => reply.map(drop).or_else(|error| match error.code() {
+                Some(ErrorCode::InvalidArgument) => Ok(()),
+                _ => Err(error),
+            }),
+            Err(end) => Err(self.guest.explain(end).await),
+        }
+    }
+
+    async fn open_stdin(&self) -> Result<Channel> {
+        let request = Request::Stdin { exec_id: self.exec_id.clone() };
+        match self.guest.link().await?.request(&request, 1) {
+            Ok(channel) => channel,
+            Err(end) => Err(self.guest.explain(end).await),
+        }
+    }
+
+    /// Ends the whole tree (TERM, the grace period, KILL), or sends it one signal.
+    pub async fn kill(&self, signal: Option<&str>) -> Result<()> {
+        let how = match signal {
+            None => Kill::Terminate,
+            Some(name) => Kill::Signal(signal_number(name).ok_or_else(|| {
+                Error::invalid(format!("{name:?} is not a signal; give a name such as \"SIGTERM\" or \"SIGINT\""))
+            })?),
+        };
+        self.guest.perform(&Request::Kill { exec_id: self.exec_id.clone(), how }).await
+    }
+
+    /// Waits for its end. The process goes on when the wait is given up.
+    pub async fn wait(&self, timeout: Option<Duration>, cancel: &CancellationToken) -> Result<ExecResult> {
+        let waiting = self.guest.wait(&self.exec_id);
+        let limited = async {
+            match timeout {
+                None => waiting.await,
+                Some(limit) => tokio::time::timeout(limit, waiting).await.unwrap_or_else(|_| {
+                    let message = format!("{} still runs after {} ms", self.exec_id, limit.as_millis());
+                    Err(Error::new(ErrorCode::TimedOut, message).with("execId", self.exec_id.as_str()))
+                }),
+            }
+        };
+        tokio::select! {
+            outcome = limited => outcome,
+            () = cancel.cancelled() => Err(Error::Aborted),
+        }
+    }
+}
+
+fn ended() -> Error {
+    Error::invalid("the input of this process was ended; nothing more can be written")
+}
