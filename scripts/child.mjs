@@ -41,8 +41,7 @@ export async function run(command, args, { env = {}, output = 'show', onLine, in
   const exit = exited(child);
   const kept = [];
   const keep = (line) => kept.push(line) > KEPT_LINES && kept.shift();
-  const drained =
-    output === 'keep' ? [eachLine(child.stdout, onLine ?? keep), eachLine(child.stderr, keep)] : [];
+  const drained = output === 'keep' ? [eachLine(child.stdout, onLine ?? keep), eachLine(child.stderr, keep)] : [];
 
   const release = atEnd(() => (interrupt === 'finish' ? exit : endGroup(child, exit)));
   try {

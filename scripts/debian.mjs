@@ -78,9 +78,7 @@ function forbidServices() {
 /** `{ mirror, suite }` to build a root file system from: Debian 12 on Debian, its own release on Ubuntu. */
 export function archive() {
   const { ID, VERSION_CODENAME } = osRelease();
-  const usable = aptSources().find(
-    ({ uri, suites }) => /^https?:/.test(uri) && suites.includes(VERSION_CODENAME),
-  );
+  const usable = aptSources().find(({ uri, suites }) => /^https?:/.test(uri) && suites.includes(VERSION_CODENAME));
   if (!usable) {
     throw new Error(
       `apt has no http source for "${VERSION_CODENAME}" in /etc/apt: no mirror to build images from. ` +

@@ -86,8 +86,7 @@ function candidates() {
 function problemWith(error) {
   if (error.code === 'ENOENT') return 'not there';
   if (error.code === 'ECONNREFUSED') return 'nobody listens there';
-  if (error.code === 'EACCES')
-    return 'this user may not open it (on Linux: join the group "docker", or use sudo)';
+  if (error.code === 'EACCES') return 'this user may not open it (on Linux: join the group "docker", or use sudo)';
   return error.message;
 }
 

@@ -28,8 +28,8 @@ mod sandbox;
 
 pub use error::{Error, ErrorCode, Result};
 pub use guest::{
-    Chunk, ExecRequest, ExecResult, FileContent, FileReader, FileWriter, ListRequest, OnOutput, OutputStream, Process,
-    Recent, SpawnRequest, StreamName, WriteRequest,
+    Chunk, ExecRequest, ExecResult, FileContent, FileReader, FileWriter, ListRequest, OutputStream, Process, Recent,
+    SpawnRequest, StreamName, WriteRequest,
 };
 pub use image::{DEFAULT_IMAGE, resolve_image};
 pub use key::{Scope, Session, SessionKey};

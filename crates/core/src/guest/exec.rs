@@ -11,7 +11,7 @@ use super::channel::{Channel, DataSender, unexpected};
 use super::connection::Guest;
 use super::kept::Kept;
 use super::link::{Event, LinkEnd};
-use super::output::{Chunk, StreamName};
+use super::output::StreamName;
 use super::process::Process;
 use crate::id::random_id;
 use crate::{Error, ErrorCode, Result};
@@ -24,9 +24,6 @@ const MAX_KEPT: usize = 64 * 1024 * 1024;
 
 /// A guest that has not said by then how a command with a time limit ended never will.
 const SILENCE: Duration = Duration::from_secs(30);
-
-/// Told of each piece of output as it comes.
-pub type OnOutput = Arc<dyn Fn(Chunk) + Send + Sync>;
 
 /// What to run, and how.
 #[derive(Clone)]
@@ -47,6 +44,8 @@ pub struct SpawnRequest {
     pub max_output: usize,
     /// Keep it when this program goes away.
     pub detached: bool,
+    /// Whether its input stays open until it is ended, or is at its end at once. For spawned processes only.
+    pub keep_stdin: bool,
 }
 
 impl SpawnRequest {
@@ -61,6 +60,7 @@ impl SpawnRequest {
             kill_grace: Duration::from_secs(2),
             max_output: 1024 * 1024,
             detached: false,
+            keep_stdin: true,
         }
     }
 
@@ -87,7 +87,8 @@ impl SpawnRequest {
             }
         }
         if self.max_output > MAX_KEPT {
-            let message = format!("maxOutputBytes may be at most {MAX_KEPT}, not {}; read more with for await", self.max_output);
+            let message =
+                format!("maxOutputBytes may be at most {MAX_KEPT}, not {}; read more with for await", self.max_output);
             return Err(Error::invalid(message));
         }
         if self.cwd.as_deref() == Some("") {
@@ -140,8 +141,6 @@ pub struct ExecRequest {
     pub spawn: SpawnRequest,
     /// Its input; at its end at once when absent.
     pub stdin: Option<Bytes>,
-    /// Told of the output while it runs.
-    pub on_output: Option<OnOutput>,
     /// Ends the command early.
     pub cancel: CancellationToken,
 }
@@ -150,7 +149,7 @@ impl ExecRequest {
     /// A command for the shell with all defaults.
     pub fn shell(script: impl Into<String>) -> ExecRequest {
         let spawn = SpawnRequest { timeout: Some(Duration::from_secs(300)), ..SpawnRequest::shell(script) };
-        ExecRequest { spawn, stdin: None, on_output: None, cancel: CancellationToken::new() }
+        ExecRequest { spawn, stdin: None, cancel: CancellationToken::new() }
     }
 }
 
@@ -187,8 +186,6 @@ impl Guest {
         let mut run = Run {
             guest: self,
             exec_id: &exec_id,
-            on_output: request.on_output.as_ref(),
-            output: if request.on_output.is_some() { Output::Follow } else { Output::Collect },
             kept: [Kept::new(request.spawn.max_output), Kept::new(request.spawn.max_output)],
             seen: 0,
         };
@@ -220,7 +217,8 @@ impl Guest {
     pub async fn spawn(self: &Arc<Self>, request: SpawnRequest) -> Result<Process> {
         request.check()?;
         let exec_id = random_id("exec_");
-        let start = Request::Start(request.start(&exec_id, Stdin::Open, Output::Hold));
+        let stdin = if request.keep_stdin { Stdin::Open } else { Stdin::Empty };
+        let start = Request::Start(request.start(&exec_id, stdin, Output::Hold));
         let pid = self.call(&start, started).await?;
         Ok(Process::new(Arc::clone(self), exec_id, pid))
     }
@@ -234,14 +232,7 @@ impl Guest {
 
     /// Waits for a process to end, and gives what was kept of its output.
     pub(super) async fn wait(self: &Arc<Self>, exec_id: &str) -> Result<ExecResult> {
-        let mut run = Run {
-            guest: self,
-            exec_id,
-            on_output: None,
-            output: Output::Collect,
-            kept: [Kept::new(MAX_KEPT), Kept::new(MAX_KEPT)],
-            seen: 0,
-        };
+        let mut run = Run { guest: self, exec_id, kept: [Kept::new(MAX_KEPT), Kept::new(MAX_KEPT)], seen: 0 };
         let exit = run.rejoin().await?;
         let [stdout, stderr] = run.kept;
         Ok(result(exec_id.to_owned(), exit, stdout, stderr))
@@ -266,8 +257,6 @@ async fn sleep_or_never(after: Option<Duration>) {
 struct Run<'a> {
     guest: &'a Arc<Guest>,
     exec_id: &'a str,
-    on_output: Option<&'a OnOutput>,
-    output: Output,
     kept: [Kept; 2],
     seen: u64,
 }
@@ -275,7 +264,7 @@ struct Run<'a> {
 impl Run<'_> {
     async fn drive(&mut self, spawn: &SpawnRequest, stdin: Option<Bytes>) -> Result<Exit> {
         let input = if stdin.is_some() { Stdin::Channel } else { Stdin::Empty };
-        let start = Request::Start(spawn.start(self.exec_id, input, self.output));
+        let start = Request::Start(spawn.start(self.exec_id, input, Output::Collect));
         let link = self.guest.link().await?;
         let end = match link.request(&start, 1) {
             Ok(channel) => match self.take(channel?, stdin.clone()).await {
@@ -308,7 +297,7 @@ impl Run<'_> {
         let mut broken = None;
         for _ in 0..3 {
             let request =
-                Request::Attach { exec_id: self.exec_id.to_owned(), since_seq: self.seen, output: self.output };
+                Request::Attach { exec_id: self.exec_id.to_owned(), since_seq: self.seen, output: Output::Collect };
             let link = self.guest.link().await?;
             let end = match link.request(&request, 1) {
                 Ok(channel) => match self.take(channel?, None).await {
@@ -344,9 +333,6 @@ impl Run<'_> {
                 Event::Output(stream, seq, data) if seq > self.seen => {
                     self.seen = seq;
                     self.kept[stream as usize].push(&data);
-                    if let Some(on_output) = self.on_output {
-                        on_output(Chunk { seq, stream, data });
-                    }
                 }
                 Event::Reply(Reply::Exited(exit)) => return Ok(Ok(exit)),
                 Event::Reply(Reply::Fault(fault)) => return Ok(Err(fault.into())),

@@ -15,7 +15,7 @@ mod process;
 
 pub use binary::{Arch, guest_binary};
 pub use connection::{Connect, Guest};
-pub use exec::{ExecRequest, ExecResult, OnOutput, SpawnRequest};
+pub use exec::{ExecRequest, ExecResult, SpawnRequest};
 pub use files::{FileContent, FileReader, FileWriter, ListRequest, WriteRequest};
 pub use output::{Chunk, OutputStream, StreamName};
 pub use process::{Process, Recent};

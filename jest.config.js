@@ -1,0 +1,16 @@
+/** @type {import('jest').Config} */
+module.exports = {
+  testMatch: ['<rootDir>/__test__/**/*.test.ts'],
+  modulePathIgnorePatterns: ['<rootDir>/target', '<rootDir>/dist', '<rootDir>/npm'],
+  moduleNameMapper: { '^cofferdam$': '<rootDir>/dist/index.js' },
+  transform: {
+    '^.+\\.ts$': [
+      '@swc/jest',
+      { jsc: { target: 'es2022', parser: { syntax: 'typescript', explicitResourceManagement: true } } },
+    ],
+  },
+  // A hang guard, not a measure: engines on loaded machines are slow.
+  testTimeout: 60_000,
+  // The engine is the bottleneck, and a shared one.
+  maxWorkers: 2,
+};

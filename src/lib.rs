@@ -1,0 +1,22 @@
+//! The binding between TypeScript and the core. DTOs in, core calls, promises out: no decisions live here.
+//!
+//! Each native class has one file, and each DTO stands beside the class that takes or gives it. Defaults and checks of
+//! shape are TypeScript's; checks of meaning are the core's.
+
+#![allow(missing_docs, reason = "the generated declarations are internal; ts/ documents the public surface")]
+
+mod cancel;
+mod convert;
+mod files;
+mod manager;
+mod process;
+mod promise;
+mod sandbox;
+
+use napi_derive::napi;
+
+/// This build's version, which must be the package's own.
+#[napi]
+pub fn version() -> &'static str {
+    env!("CARGO_PKG_VERSION")
+}

@@ -1,0 +1,151 @@
+//! A process that goes on by itself, and its output as a stream.
+
+use std::sync::Arc;
+
+use cofferdam_core::{Chunk, OutputStream, Process, Recent, StreamName};
+use napi::Env;
+use napi::bindgen_prelude::{Buffer, PromiseRaw, Uint8Array};
+use napi_derive::napi;
+use tokio::sync::Mutex;
+
+use crate::cancel::{Cancel, token};
+use crate::convert::{bytes, millis};
+use crate::promise::{as_is, promise};
+use crate::sandbox::NativeExecResult;
+
+#[napi(object, object_from_js = false)]
+pub struct NativeChunk {
+    pub seq: f64,
+    pub is_stderr: bool,
+    pub data: Buffer,
+}
+
+impl From<Chunk> for NativeChunk {
+    fn from(chunk: Chunk) -> NativeChunk {
+        NativeChunk {
+            seq: chunk.seq as f64,
+            is_stderr: chunk.stream == StreamName::Stderr,
+            data: Buffer::from(chunk.data.to_vec()),
+        }
+    }
+}
+
+#[napi(object, object_from_js = false)]
+pub struct NativeRecent {
+    pub chunks: Vec<NativeChunk>,
+    pub done: bool,
+    pub lost_bytes: f64,
+}
+
+impl From<Recent> for NativeRecent {
+    fn from(recent: Recent) -> NativeRecent {
+        NativeRecent {
+            chunks: recent.chunks.into_iter().map(Into::into).collect(),
+            done: recent.done,
+            lost_bytes: recent.lost_bytes as f64,
+        }
+    }
+}
+
+#[napi]
+pub struct NativeProcess {
+    process: Arc<Process>,
+}
+
+impl NativeProcess {
+    pub(crate) fn new(process: Process) -> NativeProcess {
+        NativeProcess { process: Arc::new(process) }
+    }
+}
+
+#[napi]
+impl NativeProcess {
+    #[napi(getter)]
+    pub fn exec_id(&self) -> &str {
+        self.process.exec_id()
+    }
+
+    #[napi(getter)]
+    pub fn pid(&self) -> u32 {
+        self.process.pid()
+    }
+
+    #[napi]
+    pub fn output(&self, since_seq: f64) -> NativeOutput {
+        NativeOutput { output: Arc::new(Mutex::new(Some(self.process.output(since_seq as u64)))) }
+    }
+
+    #[napi(ts_return_type = "Promise<NativeRecent>")]
+    pub fn read<'env>(
+        &self,
+        env: &'env Env,
+        since_seq: f64,
+        max_chunks: f64,
+        wait_ms: f64,
+    ) -> napi::Result<PromiseRaw<'env, NativeRecent>> {
+        let process = Arc::clone(&self.process);
+        let read = async move { process.read(since_seq as u64, max_chunks as u32, millis(wait_ms)).await };
+        promise(env, read, |_, recent| Ok(recent.into()))
+    }
+
+    #[napi(ts_return_type = "Promise<void>")]
+    pub fn write<'env>(&self, env: &'env Env, data: Uint8Array) -> napi::Result<PromiseRaw<'env, ()>> {
+        let (process, data) = (Arc::clone(&self.process), bytes(&data));
+        promise(env, async move { process.write(data).await }, as_is)
+    }
+
+    #[napi(ts_return_type = "Promise<void>")]
+    pub fn end<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, ()>> {
+        let process = Arc::clone(&self.process);
+        promise(env, async move { process.end().await }, as_is)
+    }
+
+    #[napi(ts_return_type = "Promise<void>")]
+    pub fn kill<'env>(&self, env: &'env Env, signal: Option<String>) -> napi::Result<PromiseRaw<'env, ()>> {
+        let process = Arc::clone(&self.process);
+        promise(env, async move { process.kill(signal.as_deref()).await }, as_is)
+    }
+
+    #[napi(ts_return_type = "Promise<NativeExecResult>")]
+    pub fn wait<'env>(
+        &self,
+        env: &'env Env,
+        timeout_ms: Option<f64>,
+        cancel: Option<&Cancel>,
+    ) -> napi::Result<PromiseRaw<'env, NativeExecResult>> {
+        let (process, token) = (Arc::clone(&self.process), token(cancel));
+        let wait = async move { process.wait(timeout_ms.map(millis), &token).await };
+        promise(env, wait, |_, result| Ok(result.into()))
+    }
+}
+
+/// A process's output, a batch at a time: a promise per chunk would cost more than the chunk.
+#[napi]
+pub struct NativeOutput {
+    output: Arc<Mutex<Option<OutputStream>>>,
+}
+
+#[napi]
+impl NativeOutput {
+    /// At least one chunk; none after the end.
+    #[napi(ts_return_type = "Promise<NativeChunk[]>")]
+    pub fn next_many<'env>(&self, env: &'env Env, max: u32) -> napi::Result<PromiseRaw<'env, Vec<NativeChunk>>> {
+        let output = Arc::clone(&self.output);
+        let next = async move {
+            match &mut *output.lock().await {
+                Some(output) => output.next_many(max as usize).await,
+                None => Ok(Vec::new()),
+            }
+        };
+        promise(env, next, |_, chunks| Ok(chunks.into_iter().map(Into::into).collect()))
+    }
+
+    /// Stops reading; the process goes on.
+    #[napi]
+    pub fn stop(&self) {
+        // A read under way holds the lock; then the last reference goes with it.
+        if let Ok(mut output) = self.output.try_lock() {
+            output.take();
+        }
+    }
+}

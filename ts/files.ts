@@ -1,0 +1,241 @@
+import { posix } from 'node:path';
+import { SandboxError } from './errors';
+import type { Cancel, NativeEntry, NativeFileWriter, NativeSandbox, NativeWrite } from './internal/binding';
+import { abortable, type CallSite, call, callSite } from './internal/call';
+import * as check from './internal/check';
+
+const READ_MAX_BYTES = 256 * 1024;
+const READ_TEXT_MAX_BYTES = 64 * 1024 * 1024;
+const LIST_MAX_ENTRIES = 100_000;
+
+export type FileType = 'file' | 'dir' | 'symlink' | 'other';
+
+/** What is at a path. */
+export interface FileEntry {
+  /** Absolute. */
+  path: string;
+  name: string;
+  type: FileType;
+  sizeBytes: number;
+  /** Permission bits. */
+  mode: number;
+  mtimeMs: number;
+  /** Where a symbolic link points. */
+  target?: string;
+}
+
+/** What was read of a file. */
+export interface FileContent {
+  bytes: Uint8Array;
+  /** The bytes as UTF-8. */
+  text(): string;
+  /** Whether the file goes on after them. */
+  truncated: boolean;
+  /** The whole file's size. */
+  sizeBytes: number;
+}
+
+export interface WriteOptions {
+  /** Permission bits; those of the file it replaces, or 0644, unless told. */
+  mode?: number;
+  /** False refuses to replace a file, with `FILE_EXISTS`. */
+  overwrite?: boolean;
+  /** Whom it belongs to; whom commands run as unless told. */
+  user?: string;
+  signal?: AbortSignal;
+}
+
+/** A file's content: whole, or piece by piece. */
+export type FileData = string | Uint8Array | ReadableStream<Uint8Array> | AsyncIterable<Uint8Array>;
+
+/**
+ * The files of a sandbox. Paths are absolute or under the workdir, and always in the sandbox.
+ *
+ * @example
+ * ```ts
+ * await sandbox.files.write('src/main.py', 'print(1)');
+ * const text = await sandbox.files.readText('src/main.py');
+ * ```
+ */
+export class Files {
+  readonly #native: NativeSandbox;
+
+  /** @internal */
+  constructor(native: NativeSandbox) {
+    this.#native = native;
+  }
+
+  /**
+   * Writes a file with its parent directories. It appears whole or not at all, and belongs to whom commands run as.
+   */
+  async write(path: string, data: FileData, options: WriteOptions = {}): Promise<{ path: string; sizeBytes: number }> {
+    const site = callSite(this.write);
+    return abortable(site, options.signal, async (cancel) => {
+      const write: NativeWrite = {
+        path: check.text('path', path),
+        mode: options.mode === undefined ? undefined : checkMode(options.mode),
+        keepExisting: options.overwrite === false,
+        user: check.optionalText('user', options.user),
+      };
+      if (isStream(data)) return this.#writeStream(write, data, cancel);
+      return this.#native.writeFile(write, check.bytes('data', data), cancel);
+    });
+  }
+
+  async #writeStream(write: NativeWrite, data: AsyncIterable<unknown>, cancel?: Cancel) {
+    const writer: NativeFileWriter = await this.#native.fileWriter(write);
+    try {
+      for await (const piece of data) await writer.write(check.bytes('a piece of data', piece), cancel);
+      return await writer.finish();
+    } finally {
+      writer.abandon();
+    }
+  }
+
+  /** Writes several files, side by side. */
+  async writeMany(files: Record<string, string | Uint8Array>): Promise<void> {
+    const site = callSite(this.writeMany);
+    const writes = Object.entries(files).map(([path, data]) =>
+      call(site, async () =>
+        this.#native.writeFile(
+          { path: check.text('path', path), keepExisting: false },
+          check.bytes(`files[${JSON.stringify(path)}]`, data),
+        ),
+      ),
+    );
+    await Promise.all(writes);
+  }
+
+  /** Reads at most `maxBytes` (256 KiB) from `offset` on. */
+  async read(
+    path: string,
+    options: { offset?: number; maxBytes?: number; signal?: AbortSignal } = {},
+  ): Promise<FileContent> {
+    const { bytes, truncated, sizeBytes } = await abortable(callSite(this.read), options.signal, async (cancel) =>
+      this.#native.readFile(
+        check.text('path', path),
+        check.count('offset', options.offset ?? 0),
+        check.count('maxBytes', options.maxBytes ?? READ_MAX_BYTES),
+        cancel,
+      ),
+    );
+    return { bytes, truncated, sizeBytes, text: () => bytes.toString('utf8') };
+  }
+
+  /** The whole file as text. One that is longer than `maxBytes` (64 MiB) rejects with `LIMIT_EXCEEDED`. */
+  async readText(path: string, options: { maxBytes?: number; signal?: AbortSignal } = {}): Promise<string> {
+    const { signal, maxBytes = READ_TEXT_MAX_BYTES } = options;
+    return abortable(callSite(this.readText), signal, async (cancel) => {
+      const limit = check.count('maxBytes', maxBytes);
+      const content = await this.#native.readFile(check.text('path', path), 0, limit, cancel);
+      if (content.truncated) {
+        throw new SandboxError(
+          'LIMIT_EXCEEDED',
+          `"${path}" has ${content.sizeBytes} bytes, more than the ${limit} allowed; raise maxBytes, or read() a part of it`,
+          { path, sizeBytes: content.sizeBytes, maxBytes: limit },
+        );
+      }
+      return content.bytes.toString('utf8');
+    });
+  }
+
+  /** A file of any size, piece by piece. */
+  stream(
+    path: string,
+    options: { offset?: number; maxBytes?: number; signal?: AbortSignal } = {},
+  ): ReadableStream<Uint8Array> {
+    const pieces = this.#pieces(callSite(this.stream), path, options);
+    return new ReadableStream<Uint8Array>({
+      async pull(controller) {
+        const { done, value } = await pieces.next();
+        if (done) controller.close();
+        else controller.enqueue(value);
+      },
+      async cancel() {
+        await pieces.return(undefined);
+      },
+    });
+  }
+
+  async *#pieces(
+    site: CallSite,
+    path: string,
+    options: { offset?: number; maxBytes?: number; signal?: AbortSignal },
+  ): AsyncGenerator<Uint8Array, undefined> {
+    const reader = await call(site, async () =>
+      this.#native.fileReader(
+        check.text('path', path),
+        check.count('offset', options.offset ?? 0),
+        check.count('maxBytes', options.maxBytes ?? Number.MAX_SAFE_INTEGER),
+      ),
+    );
+    for (;;) {
+      const piece = await abortable(site, options.signal, (cancel) => reader.next(cancel));
+      if (piece === null) return;
+      yield piece;
+    }
+  }
+
+  /** Everything in a directory, sorted by path; with `recursive`, everything below it. Links are not followed. */
+  async list(path = '.', options: { recursive?: boolean; maxEntries?: number } = {}): Promise<FileEntry[]> {
+    const entries = await call(callSite(this.list), async () =>
+      this.#native.list(
+        check.text('path', path),
+        options.recursive ?? false,
+        check.count('maxEntries', options.maxEntries ?? LIST_MAX_ENTRIES),
+      ),
+    );
+    return entries.map(toEntry).sort((a, b) => (a.path < b.path ? -1 : a.path > b.path ? 1 : 0));
+  }
+
+  /** What is at a path, `null` when nothing is. A link is not followed. */
+  async stat(path: string): Promise<FileEntry | null> {
+    const entry = await call(callSite(this.stat), async () => this.#native.stat(check.text('path', path)));
+    return entry ? toEntry(entry) : null;
+  }
+
+  /** Whether anything is at a path. */
+  async exists(path: string): Promise<boolean> {
+    return call(callSite(this.exists), async () => (await this.#native.stat(check.text('path', path))) !== null);
+  }
+
+  /** Makes a directory with its parents. One that is there is fine. */
+  async mkdir(path: string, options: { mode?: number } = {}): Promise<void> {
+    const mode = options.mode === undefined ? undefined : checkMode(options.mode);
+    return call(callSite(this.mkdir), async () => this.#native.mkdir(check.text('path', path), mode));
+  }
+
+  /** Moves a file or a directory; a file at `to` is replaced. */
+  async move(from: string, to: string): Promise<void> {
+    return call(callSite(this.move), async () => this.#native.rename(check.text('from', from), check.text('to', to)));
+  }
+
+  /** Copies a file, or a directory with all below it, with modes and times. */
+  async copy(from: string, to: string): Promise<void> {
+    return call(callSite(this.copy), async () => this.#native.copy(check.text('from', from), check.text('to', to)));
+  }
+
+  /** Removes a file, or with `recursive` a directory with all below it. `false` when nothing was there. */
+  async remove(path: string, options: { recursive?: boolean } = {}): Promise<boolean> {
+    return call(callSite(this.remove), async () =>
+      this.#native.remove(check.text('path', path), options.recursive ?? false),
+    );
+  }
+}
+
+function checkMode(mode: number): number {
+  if (!Number.isInteger(mode) || mode < 0 || mode > 0o7777) {
+    throw check.invalid('mode', 'permission bits between 0 and 0o7777', mode);
+  }
+  return mode;
+}
+
+function isStream(data: unknown): data is AsyncIterable<unknown> {
+  return typeof data === 'object' && data !== null && Symbol.asyncIterator in data;
+}
+
+function toEntry({ path, fileType, sizeBytes, mode, mtimeMs, target }: NativeEntry): FileEntry {
+  const entry: FileEntry = { path, name: posix.basename(path), type: fileType, sizeBytes, mode, mtimeMs };
+  if (target !== undefined && target !== null) entry.target = target;
+  return entry;
+}

@@ -1,0 +1,39 @@
+/**
+ * Persistent Linux sandboxes for agents.
+ *
+ * @example
+ * ```ts
+ * import { SandboxManager } from 'cofferdam';
+ *
+ * await using manager = new SandboxManager();
+ * const sandbox = await manager.open({ image: 'python' });
+ * await sandbox.files.write('main.py', 'print(6 * 7)');
+ * const { stdout } = await sandbox.exec('python main.py');
+ * ```
+ */
+export { SandboxError, type SandboxErrorCode } from './errors';
+export type { FileContent, FileEntry, Files, FileType } from './files';
+export { SandboxManager } from './manager';
+export type {
+  Command,
+  EngineInfo,
+  ExecOptions,
+  ExecResult,
+  Limits,
+  NetworkPolicy,
+  OpenOptions,
+  OutputChunk,
+  ProcessInfo,
+  PullOptions,
+  PullProgress,
+  SandboxInfo,
+  SandboxManagerOptions as ManagerOptions,
+  SandboxManagerOptions,
+  SandboxState,
+  Scope,
+  SpawnOptions,
+  TlsOptions,
+} from './options';
+export { Process } from './process';
+export { Sandbox } from './sandbox';
+export { version } from './version';
