@@ -1,5 +1,5 @@
 /** What all suites share: whether there is an engine, and managers that clean up after themselves. */
-import { SandboxManager, type SandboxManagerOptions } from 'cofferdam';
+import { type Sandbox, SandboxManager, type SandboxManagerOptions } from 'cofferdam';
 
 /** The images of `scripts/fixtures.mjs`, one per class. */
 export const IMAGES = { debian: 'ubuntu:22.04', alpine: 'alpine:3.19', empty: 'cofferdam/empty:latest' } as const;
@@ -14,6 +14,14 @@ export function testManager(options: SandboxManagerOptions = {}): SandboxManager
   const manager = new SandboxManager({ orphanTimeoutMs: 30_000, ...options });
   managers.push(manager);
   return manager;
+}
+
+/** How many processes in the sandbox have this command line, on any image with a shell. */
+export async function countProcesses(sandbox: Sandbox, line: string): Promise<number> {
+  // The brackets keep the counting shell from counting itself.
+  const pattern = `[${line[0]}]${line.slice(1)}`;
+  const script = `for p in /proc/[0-9]*; do tr '\\0' ' ' < $p/cmdline; echo; done 2>/dev/null | grep -c '${pattern}'`;
+  return Number((await sandbox.exec(script)).stdout);
 }
 
 afterAll(async () => {

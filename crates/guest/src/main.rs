@@ -49,6 +49,9 @@ fn init(setup: Setup) -> std::io::Result<()> {
     // One arena: the helper threads would otherwise reserve one each, and idle memory is part of the contract.
     // SAFETY: called before any other thread exists.
     unsafe { libc::mallopt(libc::M_ARENA_MAX, 1) };
+    // Modes are given exactly; commands get the usual umask when they start.
+    // SAFETY: sets this process's own mask.
+    unsafe { libc::umask(0) };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .max_blocking_threads(4)

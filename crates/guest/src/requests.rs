@@ -69,8 +69,8 @@ async fn answer(sandbox: &Rc<Sandbox>, client: u128, request: Request, channel: 
         Request::List { path, recursive, max_entries } => {
             files::list(place(&path)?, recursive, max_entries, channel).await
         }
-        Request::Stat { path } => place(&path)?.blocking(|place| files::stat(&place)).await,
-        Request::Mkdir { path, mode } => place(&path)?.blocking(move |place| files::mkdir(&place, mode)).await,
+        Request::Stat { path } => place(&path)?.brief(|place| files::stat(&place)).await,
+        Request::Mkdir { path, mode } => place(&path)?.brief(move |place| files::mkdir(&place, mode)).await,
         Request::Move { from, to } => {
             let to = place(&to)?;
             place(&from)?.blocking(move |from| files::rename(&from, &to)).await
@@ -79,6 +79,7 @@ async fn answer(sandbox: &Rc<Sandbox>, client: u128, request: Request, channel: 
             let to = place(&to)?;
             place(&from)?.blocking(move |from| files::copy(&from, &to)).await
         }
+        Request::Remove { path, recursive: false } => place(&path)?.brief(|place| files::remove(&place, false)).await,
         Request::Remove { path, recursive } => {
             place(&path)?.blocking(move |place| files::remove(&place, recursive)).await
         }

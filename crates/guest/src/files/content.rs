@@ -14,11 +14,11 @@ use bytes::Bytes;
 use cofferdam_protocol::{Fault, FaultCode, Kind, Reply, Write};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
-use super::place::{Place, blocking, io_fault};
+use super::place::{Place, blocking, brief, io_fault};
 use super::tree::{make_dirs, own};
 use crate::channel::{Channel, Inbound};
 use crate::fd::READ_SIZE;
-use crate::process::users;
+use crate::process::users::{self, ROOT};
 use crate::requests::{Failure, fault};
 
 /// What one trip to a helper thread reads or writes.
@@ -27,14 +27,18 @@ const BLOCK: usize = 8 * READ_SIZE;
 pub(crate) async fn read(place: Place, offset: u64, limit: u64, channel: &Channel) -> Result<Reply, Failure> {
     let mut reader = Reader { place, file: None, offset, rest: limit, size: 0 };
     loop {
-        let (next, block, end) = blocking(move || reader.next()).await?;
+        // The first block is short: most files end in it, and need no helper thread.
+        let (next, block, end) = match reader.file {
+            None => brief(move || reader.next(READ_SIZE)).await?,
+            Some(_) => blocking(move || reader.next(BLOCK)).await?,
+        };
         reader = next;
         let mut block = Bytes::from(block);
         while !block.is_empty() {
             channel.send(Kind::Data, block.split_to(READ_SIZE.min(block.len()))).await?;
         }
         if let Some(truncated) = end {
-            return Ok(Reply::Content { size: reader.size.max(reader.offset), truncated });
+            return Ok(Reply::Content { size: reader.size, truncated });
         }
     }
 }
@@ -49,7 +53,7 @@ struct Reader {
 
 impl Reader {
     /// The next block, and when it is the last one, whether the file goes on after it.
-    fn next(mut self) -> Result<(Reader, Vec<u8>, Option<bool>), Fault> {
+    fn next(mut self, at_most: usize) -> Result<(Reader, Vec<u8>, Option<bool>), Fault> {
         let failed = |place: &Place, error: io::Error| place.fault("read", &error);
         let file = match self.file.take() {
             Some(file) => file,
@@ -59,7 +63,7 @@ impl Reader {
                 file
             }
         };
-        let wanted = self.rest.min(BLOCK as u64) as usize;
+        let wanted = self.rest.min(at_most as u64) as usize;
         // Files in /proc say that they are empty; others say how much there is to allocate for.
         let expected = if self.size == 0 { READ_SIZE as u64 } else { self.size.saturating_sub(self.offset) };
         let mut block = vec![0; wanted.min(expected as usize)];
@@ -74,6 +78,10 @@ impl Reader {
         }
         block.truncate(filled);
         self.offset += filled as u64;
+        if filled > 0 {
+            // It may have grown, or be one of those in /proc.
+            self.size = self.size.max(self.offset);
+        }
         self.rest -= filled as u64;
         let more = file.read_at(&mut [0], self.offset).map_err(|error| failed(&self.place, error))? > 0;
         let end = (!more || self.rest == 0).then_some(more);
@@ -123,15 +131,16 @@ pub(crate) async fn write(mut place: Place, write: Write, channel: &Channel) -> 
         }
         let (place, write, blocks) = (place.clone(), write.clone(), std::mem::take(&mut pending));
         let taken = draft.take();
-        draft = blocking(move || {
+        let is_short = end && taken.is_none() && blocks.len() <= 1;
+        let work = move || {
             let mut draft = match taken {
                 Some(draft) => draft,
                 None => Draft::begin(place, write)?,
             };
             draft.append(&blocks)?;
-            if end { draft.commit().map(Some) } else { Ok(Some(draft)) }
-        })
-        .await?;
+            if end { draft.commit() } else { Ok(draft) }
+        };
+        draft = Some(if is_short { brief(work).await? } else { blocking(work).await? });
         if let (true, Some(draft)) = (end, &draft) {
             return Ok(Reply::Written { path: draft.target.to_string_lossy().into_owned(), size: draft.size });
         }
@@ -183,7 +192,9 @@ impl Draft {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let short: String = name.chars().take(40).collect();
         let path = folder.join(format!(".{short}.{number}.cofferdam"));
-        let open = || OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
+        // Nobody else's until it has its owner; the guest's own umask is 0.
+        let mode_at_first = if place.owner == ROOT { mode } else { mode & 0o700 };
+        let open = || OpenOptions::new().write(true).create_new(true).mode(mode_at_first).open(&path);
         let file = match open() {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 make_dirs(folder, None, place.owner).map_err(|error| io_fault("make the folder", folder, &error))?;
@@ -193,9 +204,11 @@ impl Draft {
         };
         let file = file.map_err(|error| place.fault("write", &error))?;
         let draft = Draft { target, path, file, size: 0, committed: false, place, options };
-        let prepared = own(&draft.file, draft.place.owner)
-            .and_then(|()| draft.file.set_permissions(std::fs::Permissions::from_mode(mode)));
-        prepared.map_err(|error| draft.place.fault("write", &error))?;
+        if draft.place.owner != ROOT {
+            let given = own(&draft.file, draft.place.owner)
+                .and_then(|()| draft.file.set_permissions(std::fs::Permissions::from_mode(mode)));
+            given.map_err(|error| draft.place.fault("write", &error))?;
+        }
         if name.len() > 255 {
             return Err(draft.place.fault("write", &io::Error::from_raw_os_error(libc::ENAMETOOLONG)));
         }

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use cofferdam_protocol::{Fault, FaultCode, Reply, Setup};
 
@@ -21,15 +22,25 @@ impl Place {
             return Err(fault(FaultCode::InvalidArgument, format!("{path:?} is not a path")));
         }
         let owner = users::resolve(setup.user.as_deref()).unwrap_or_default().owner();
-        Ok(Place { path: Path::new(&setup.workdir).join(path), owner })
+        // Without `.`; but `..` after a link is for the kernel to follow.
+        let path = Path::new(&setup.workdir).join(path).components().collect();
+        Ok(Place { path, owner })
     }
 
-    /// Runs an operation on a helper thread.
+    /// Runs an operation of unknown length on a helper thread.
     pub(crate) async fn blocking<F>(self, operation: F) -> Result<Reply, Failure>
     where
         F: FnOnce(Place) -> Result<Reply, Fault> + Send + 'static,
     {
         Ok(blocking(move || operation(self)).await?)
+    }
+
+    /// Runs an operation of a few system calls: here and now, where that cannot block.
+    pub(crate) async fn brief<F>(self, operation: F) -> Result<Reply, Failure>
+    where
+        F: FnOnce(Place) -> Result<Reply, Fault> + Send + 'static,
+    {
+        Ok(brief(move || operation(self)).await?)
     }
 
     pub(crate) fn fault(&self, doing: &str, error: &io::Error) -> Fault {
@@ -44,6 +55,28 @@ pub(crate) async fn blocking<T: Send + 'static>(
         Ok(outcome) => outcome,
         Err(error) => Err(fault(FaultCode::Internal, format!("a file operation was cut short: {error}"))),
     }
+}
+
+/// A trip to a helper thread and back costs more than a few system calls on a local file system. On one that may hang
+/// (a network volume, FUSE), it is what keeps the sandbox answering.
+pub(crate) async fn brief<T: Send + 'static>(
+    operation: impl FnOnce() -> Result<T, Fault> + Send + 'static,
+) -> Result<T, Fault> {
+    if all_mounts_are_local() { operation() } else { blocking(operation).await }
+}
+
+/// Found out once: nothing in the sandbox may mount.
+fn all_mounts_are_local() -> bool {
+    static LOCAL: OnceLock<bool> = OnceLock::new();
+    const KNOWN: [&str; 17] = [
+        "bpf", "btrfs", "cgroup", "cgroup2", "devpts", "devtmpfs", "ext2", "ext3", "ext4", "f2fs", "mqueue", "overlay",
+        "proc", "sysfs", "tmpfs", "xfs", "zfs",
+    ];
+    *LOCAL.get_or_init(|| {
+        let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+        let kind = |line: &str| line.split(" - ").nth(1)?.split(' ').next().map(str::to_owned);
+        !mounts.is_empty() && mounts.lines().all(|line| kind(line).is_some_and(|kind| KNOWN.contains(&kind.as_str())))
+    })
 }
 
 /// What an operating system error means to the caller.

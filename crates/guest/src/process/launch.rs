@@ -213,11 +213,12 @@ unsafe fn keep_only(reports: RawFd, streams: &[RawFd; 3]) {
     }
 }
 
-/// As the shell gives them to a command: nothing ignored, nothing blocked.
+/// As the shell gives them to a command: nothing ignored, nothing blocked. Only what PID 1 ignores (PIPE) would outlive
+/// the exec; what it handles is reset for the supervisor's own sake.
 unsafe fn reset_signals() {
     // SAFETY: sets dispositions and the mask of this process only.
     unsafe {
-        for signal in 1..32 {
+        for signal in [libc::SIGPIPE, libc::SIGCHLD, libc::SIGTERM, libc::SIGINT] {
             libc::signal(signal, libc::SIG_DFL);
         }
         let mut none = std::mem::zeroed();

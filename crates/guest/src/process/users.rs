@@ -1,7 +1,9 @@
 //! Who a command runs as, from the sandbox's own `/etc/passwd` and `/etc/group`. No name service: the guest is static
 //! and the image may have none.
 
+use std::cell::RefCell;
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 
 use cofferdam_protocol::{Fault, FaultCode};
 
@@ -23,6 +25,9 @@ pub(crate) struct Owner {
     pub(crate) gid: u32,
 }
 
+/// What the guest itself is.
+pub(crate) const ROOT: Owner = Owner { uid: 0, gid: 0 };
+
 impl User {
     pub(crate) fn owner(&self) -> Owner {
         Owner { uid: self.uid, gid: self.gid }
@@ -31,9 +36,36 @@ impl User {
 
 /// `uid[:gid]`, `name[:group]` or a mix; root when absent.
 pub(crate) fn resolve(user: Option<&str>) -> Result<User, Fault> {
-    let passwd = fs::read_to_string("/etc/passwd").unwrap_or_default();
-    let groups = fs::read_to_string("/etc/group").unwrap_or_default();
-    resolve_in(user.unwrap_or("0"), &passwd, &groups)
+    thread_local! {
+        static PASSWD: RefCell<Cached> = const { RefCell::new(Cached::of("/etc/passwd")) };
+        static GROUP: RefCell<Cached> = const { RefCell::new(Cached::of("/etc/group")) };
+    }
+    PASSWD.with_borrow_mut(|passwd| {
+        GROUP.with_borrow_mut(|group| resolve_in(user.unwrap_or("0"), passwd.read(), group.read()))
+    })
+}
+
+/// A file that is read again only when it has changed: every command and every file asks for its user.
+struct Cached {
+    path: &'static str,
+    stamp: Option<(u64, i64, i64, u64)>,
+    text: String,
+}
+
+impl Cached {
+    const fn of(path: &'static str) -> Cached {
+        Cached { path, stamp: None, text: String::new() }
+    }
+
+    fn read(&mut self) -> &str {
+        let stamp = |file: fs::Metadata| (file.ino(), file.mtime(), file.mtime_nsec(), file.len());
+        let now = fs::metadata(self.path).ok().map(stamp);
+        if now.is_none() || now != self.stamp {
+            self.text = fs::read_to_string(self.path).unwrap_or_default();
+            self.stamp = now;
+        }
+        &self.text
+    }
 }
 
 fn resolve_in(user: &str, passwd: &str, group: &str) -> Result<User, Fault> {

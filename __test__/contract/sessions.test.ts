@@ -1,0 +1,182 @@
+import { SandboxManager } from 'cofferdam';
+import { describeWithEngine, IMAGES, testManager } from '../support';
+
+const unique = () => `wf_${Date.now()}_${Math.random().toString(36).slice(2)}`;
+
+describeWithEngine('sessions', () => {
+  const image = IMAGES.alpine;
+  const manager = testManager({ defaults: { image } });
+
+  test('callers of one scope share one sandbox, and others do not', async () => {
+    const workflow = unique();
+    const [first, second, other] = await Promise.all([
+      manager.open({ scope: { workflow, agent: 'a' } }),
+      manager.open({ scope: { workflow, agent: 'b' } }),
+      manager.open({ scope: { workflow }, session: 'mine' }),
+    ]);
+    expect(first.key).toBe(`workflow:${workflow}:default`);
+    expect(second.id).toBe(first.id);
+    expect([first.created, second.created].filter(Boolean)).toHaveLength(1);
+    expect(other.id).not.toBe(first.id);
+    await first.files.write('note', 'shared');
+    expect(await second.files.readText('note')).toBe('shared');
+    expect(await other.files.exists('note')).toBe(false);
+    expect((await manager.list({ scope: { workflow } })).map(({ id }) => id).sort()).toEqual(
+      [first.id, other.id].sort(),
+    );
+  });
+
+  test('isolated sessions are never shared', async () => {
+    const [one, two] = await Promise.all([
+      manager.open({ session: 'isolated' }),
+      manager.open({ session: 'isolated' }),
+    ]);
+    expect(one.id).not.toBe(two.id);
+    await Promise.all([one.close(), two.close()]);
+  });
+
+  test('two managers that open one key at once get one sandbox', async () => {
+    const scope = { workflow: unique() };
+    const others = [new SandboxManager(), new SandboxManager(), new SandboxManager()];
+    const opened = await Promise.all([manager, ...others].map((each) => each.open({ scope, image })));
+    expect(new Set(opened.map(({ id }) => id)).size).toBe(1);
+    expect(opened.filter(({ created }) => created)).toHaveLength(1);
+    await Promise.all(others.map((each) => each.close()));
+    await opened[0]?.close();
+  });
+
+  test('a closed session is gone, and the next open makes a new one', async () => {
+    const scope = { workflow: unique() };
+    const sandbox = await manager.open({ scope });
+    await sandbox.close();
+    await sandbox.close();
+    await expect(sandbox.exec('true')).rejects.toMatchObject({ code: 'SANDBOX_CLOSED' });
+    await expect(sandbox.files.read('x')).rejects.toMatchObject({ code: 'SANDBOX_CLOSED' });
+    await expect(sandbox.info()).rejects.toMatchObject({ code: 'SANDBOX_CLOSED' });
+    expect(await manager.list({ scope })).toEqual([]);
+    await expect(manager.get(sandbox.id)).rejects.toMatchObject({ code: 'SANDBOX_NOT_FOUND' });
+    const next = await manager.open({ scope });
+    expect(next).toMatchObject({ created: true });
+    expect(next.id).not.toBe(sandbox.id);
+  });
+
+  test('a call under way when its sandbox is closed rejects with SANDBOX_CLOSED', async () => {
+    const sandbox = await manager.open({ session: 'isolated' });
+    const process = await sandbox.spawn('echo up; sleep 1000');
+    await process.read({ waitMs: 5_000 });
+    const waiting = expect(process.wait()).rejects.toMatchObject({ code: 'SANDBOX_CLOSED' });
+    await sandbox.close();
+    await waiting;
+  });
+
+  test('another image for an open session is refused with what to do', async () => {
+    const scope = { workflow: unique() };
+    await manager.open({ scope });
+    const other = manager.open({ scope, image: IMAGES.debian });
+    await expect(other).rejects.toMatchObject({
+      code: 'INVALID_ARGUMENT',
+      message: expect.stringContaining('close it first'),
+    });
+  });
+
+  test('a new sandbox has the files, the environment and the init it was ordered with', async () => {
+    const options = {
+      session: 'furnished',
+      files: { 'in/a.txt': 'A' },
+      env: { TEAM: 'blue' },
+      init: 'cp in/a.txt in/b.txt',
+    };
+    const sandbox = await manager.open(options);
+    expect((await sandbox.exec('cat in/b.txt; echo $TEAM')).stdout).toBe('Ablue\n');
+    await sandbox.files.remove('in', { recursive: true });
+    expect(await (await manager.open(options)).files.exists('in/a.txt')).toBe(false);
+    const failing = manager.open({ session: 'isolated', init: 'echo broken >&2; exit 9' });
+    await expect(failing).rejects.toMatchObject({
+      message: expect.stringContaining('broken'),
+      details: { exitCode: 9 },
+    });
+  });
+
+  test('info tells what the sandbox is, and labels come back', async () => {
+    const limits = { memoryMb: 256, pids: 64, cpus: 0.5 };
+    const sandbox = await manager.open({ session: 'labelled', labels: { team: 'blue' }, limits });
+    expect(await sandbox.info()).toMatchObject({
+      id: sandbox.id,
+      key: sandbox.key,
+      image,
+      state: 'running',
+      workdir: '/workspace',
+      network: false,
+      labels: { team: 'blue' },
+      limits,
+      createdAt: expect.any(Date),
+      expiresAt: expect.any(Date),
+    });
+  });
+
+  test('the sandbox is hardened: no network, few capabilities, no new privileges, limited processes', async () => {
+    const sandbox = await manager.open({ session: 'hardened', limits: { pids: 32 } });
+    const { stdout } = await sandbox.exec('ls /sys/class/net; grep -E "CapBnd|NoNewPrivs" /proc/self/status');
+    expect(stdout).toMatch(/^lo\n/);
+    expect(stdout).toMatch(/NoNewPrivs:\s+1/);
+    expect(stdout).toMatch(/CapBnd:\s+00000000000404fb/);
+    expect((await sandbox.exec('ls -la /var/run/docker.sock')).ok).toBe(false);
+    const bomb = await sandbox.exec('bomb() { bomb | bomb & }; bomb; sleep 1; echo over', { timeoutMs: 3_000 });
+    expect(bomb.exitCode).toBeDefined();
+    expect((await sandbox.exec(['echo', 'alive'])).stdout).toBe('alive\n');
+  });
+
+  test('a read-only root leaves the workdir and /tmp writable', async () => {
+    const sandbox = await manager.open({ session: 'readonly', readOnlyRoot: true });
+    expect((await sandbox.exec('echo x > /etc/x')).ok).toBe(false);
+    await expect(sandbox.files.write('/etc/x', 'x')).rejects.toMatchObject({ code: 'PERMISSION_DENIED' });
+    await sandbox.files.write('ok', '#!/bin/sh\necho ran', { mode: 0o755 });
+    expect((await sandbox.exec('./ok; touch /tmp/ok && echo tmp')).stdout).toBe('ran\ntmp\n');
+  });
+
+  test('info() of the manager names the engine', async () => {
+    expect(await manager.info()).toMatchObject({
+      backend: 'docker',
+      version: expect.any(String),
+      limits: { memoryMb: 'enforced', pids: 'enforced', cpus: 'enforced' },
+    });
+  });
+
+  test('an opening that is aborted leaves no sandbox behind', async () => {
+    const scope = { workflow: unique() };
+    const controller = new AbortController();
+    const opening = manager.open({ scope, signal: controller.signal });
+    const reason = new Error('not now');
+    setTimeout(() => controller.abort(reason), 20);
+    await expect(opening).rejects.toBe(reason);
+    const deadline = Date.now() + 20_000;
+    // It may be on its way up or down for a moment; what counts is that it goes.
+    do await new Promise((resolve) => setTimeout(resolve, 50));
+    while ((await manager.list({ scope })).length > 0 && Date.now() < deadline);
+    expect(await manager.list({ scope })).toEqual([]);
+  });
+
+  test('a closed manager closes what it made, leaves what it did not, and takes no more', async () => {
+    const scope = { workflow: unique() };
+    const owner = new SandboxManager({ defaults: { image } });
+    const guest = new SandboxManager({ defaults: { image } });
+    const sandbox = await owner.open({ scope });
+    const visitor = await guest.open({ scope });
+    expect(visitor.created).toBe(false);
+    await guest.close();
+    await expect(visitor.exec('true')).rejects.toMatchObject({ code: 'SANDBOX_CLOSED' });
+    expect((await sandbox.exec('echo here')).stdout).toBe('here\n');
+    await owner[Symbol.asyncDispose]();
+    await owner.close();
+    await expect(owner.open({ scope })).rejects.toMatchObject({ code: 'SANDBOX_CLOSED' });
+    expect(await manager.list({ scope })).toEqual([]);
+  });
+
+  test('an idle sandbox ends by itself', async () => {
+    const idler = testManager({ idleTimeoutMs: 300, defaults: { image } });
+    const { id } = await idler.open();
+    const isThere = async () => (await manager.list()).some((info) => info.id === id);
+    while (await isThere()) await new Promise((resolve) => setTimeout(resolve, 50));
+    expect(await idler.open()).toMatchObject({ created: true });
+  });
+});
