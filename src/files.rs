@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use cofferdam_core::{FileEntry, FileReader, FileType, FileWriter, ListRequest, WriteRequest};
 use napi::Env;
-use napi::bindgen_prelude::{Buffer, PromiseRaw, Uint8Array};
+use napi::bindgen_prelude::{Buffer, BufferSlice, PromiseRaw, Uint8Array};
 use napi_derive::napi;
 use tokio::sync::Mutex;
 
@@ -242,9 +242,11 @@ impl NativeFileReader {
         &self,
         env: &'env Env,
         cancel: Option<&Cancel>,
-    ) -> napi::Result<PromiseRaw<'env, Option<Buffer>>> {
+    ) -> napi::Result<PromiseRaw<'env, Option<BufferSlice<'env>>>> {
         let reader = Arc::clone(&self.reader);
         let call = async move { reader.lock().await.next().await };
-        promise(env, unless(token(cancel), call), |_, piece| Ok(piece.map(|piece| piece.to_vec().into())))
+        promise(env, unless(token(cancel), call), |env, piece| {
+            piece.map(|piece| BufferSlice::copy_from(env, piece)).transpose()
+        })
     }
 }

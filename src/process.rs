@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use cofferdam_core::{Chunk, OutputStream, Process, Recent, StreamName};
 use napi::Env;
-use napi::bindgen_prelude::{Buffer, PromiseRaw, Uint8Array};
+use napi::bindgen_prelude::{BufferSlice, PromiseRaw, Uint8Array};
 use napi_derive::napi;
 use tokio::sync::Mutex;
 
@@ -14,37 +14,31 @@ use crate::promise::{as_is, promise};
 use crate::sandbox::NativeExecResult;
 
 #[napi(object, object_from_js = false)]
-pub struct NativeChunk {
+pub struct NativeChunk<'env> {
     pub seq: f64,
     pub is_stderr: bool,
-    pub data: Buffer,
+    #[napi(ts_type = "Buffer")]
+    pub data: BufferSlice<'env>,
 }
 
-impl From<Chunk> for NativeChunk {
-    fn from(chunk: Chunk) -> NativeChunk {
-        NativeChunk {
+/// Copied into memory of the engine's own, which it accounts for: bytes that it does not know of pile up by the
+/// hundred megabytes before it collects them.
+fn to_chunks<'env>(env: &'env Env, chunks: Vec<Chunk>) -> napi::Result<Vec<NativeChunk<'env>>> {
+    let convert = |chunk: Chunk| {
+        Ok(NativeChunk {
             seq: chunk.seq as f64,
             is_stderr: chunk.stream == StreamName::Stderr,
-            data: Buffer::from(chunk.data.to_vec()),
-        }
-    }
+            data: BufferSlice::copy_from(env, &chunk.data)?,
+        })
+    };
+    chunks.into_iter().map(convert).collect()
 }
 
 #[napi(object, object_from_js = false)]
-pub struct NativeRecent {
-    pub chunks: Vec<NativeChunk>,
+pub struct NativeRecent<'env> {
+    pub chunks: Vec<NativeChunk<'env>>,
     pub done: bool,
     pub lost_bytes: f64,
-}
-
-impl From<Recent> for NativeRecent {
-    fn from(recent: Recent) -> NativeRecent {
-        NativeRecent {
-            chunks: recent.chunks.into_iter().map(Into::into).collect(),
-            done: recent.done,
-            lost_bytes: recent.lost_bytes as f64,
-        }
-    }
 }
 
 #[napi]
@@ -82,10 +76,12 @@ impl NativeProcess {
         since_seq: f64,
         max_chunks: f64,
         wait_ms: f64,
-    ) -> napi::Result<PromiseRaw<'env, NativeRecent>> {
+    ) -> napi::Result<PromiseRaw<'env, NativeRecent<'env>>> {
         let process = Arc::clone(&self.process);
         let read = async move { process.read(since_seq as u64, max_chunks as u32, millis(wait_ms)).await };
-        promise(env, read, |_, recent| Ok(recent.into()))
+        promise(env, read, |env, Recent { chunks, done, lost_bytes }| {
+            Ok(NativeRecent { chunks: to_chunks(env, chunks)?, done, lost_bytes: lost_bytes as f64 })
+        })
     }
 
     #[napi(ts_return_type = "Promise<void>")]
@@ -129,7 +125,7 @@ pub struct NativeOutput {
 impl NativeOutput {
     /// At least one chunk; none after the end.
     #[napi(ts_return_type = "Promise<NativeChunk[]>")]
-    pub fn next_many<'env>(&self, env: &'env Env, max: u32) -> napi::Result<PromiseRaw<'env, Vec<NativeChunk>>> {
+    pub fn next_many<'env>(&self, env: &'env Env, max: u32) -> napi::Result<PromiseRaw<'env, Vec<NativeChunk<'env>>>> {
         let output = Arc::clone(&self.output);
         let next = async move {
             match &mut *output.lock().await {
@@ -137,7 +133,7 @@ impl NativeOutput {
                 None => Ok(Vec::new()),
             }
         };
-        promise(env, next, |_, chunks| Ok(chunks.into_iter().map(Into::into).collect()))
+        promise(env, next, to_chunks)
     }
 
     /// Stops reading; the process goes on.

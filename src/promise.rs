@@ -11,11 +11,11 @@ use napi::{Env, Status};
 pub(crate) fn promise<'env, T, V>(
     env: &'env Env,
     call: impl Future<Output = Result<T>> + Send + 'static,
-    convert: impl FnOnce(&Env, T) -> napi::Result<V> + 'static,
+    convert: impl FnOnce(&'env Env, T) -> napi::Result<V> + 'static,
 ) -> napi::Result<PromiseRaw<'env, V>>
 where
     T: Send + 'static,
-    V: ToNapiValue + 'static,
+    V: ToNapiValue,
 {
     env.spawn_future_with_callback(async move { Ok(call.await) }, move |env, outcome| match outcome {
         Ok(value) => convert(env, value),
