@@ -9,7 +9,7 @@ use napi_derive::napi;
 use tokio::sync::Mutex;
 
 use crate::cancel::{Cancel, token, unless};
-use crate::convert::bytes;
+use crate::convert::{buffer, bytes};
 use crate::promise::{as_is, promise};
 use crate::sandbox::NativeSandbox;
 
@@ -245,8 +245,6 @@ impl NativeFileReader {
     ) -> napi::Result<PromiseRaw<'env, Option<BufferSlice<'env>>>> {
         let reader = Arc::clone(&self.reader);
         let call = async move { reader.lock().await.next().await };
-        promise(env, unless(token(cancel), call), |env, piece| {
-            piece.map(|piece| BufferSlice::copy_from(env, piece)).transpose()
-        })
+        promise(env, unless(token(cancel), call), |env, piece| piece.map(|piece| buffer(env, piece)).transpose())
     }
 }

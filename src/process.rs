@@ -9,7 +9,7 @@ use napi_derive::napi;
 use tokio::sync::Mutex;
 
 use crate::cancel::{Cancel, token};
-use crate::convert::{bytes, millis};
+use crate::convert::{buffer, bytes, millis};
 use crate::promise::{as_is, promise};
 use crate::sandbox::NativeExecResult;
 
@@ -21,14 +21,12 @@ pub struct NativeChunk<'env> {
     pub data: BufferSlice<'env>,
 }
 
-/// Copied into memory of the engine's own, which it accounts for: bytes that it does not know of pile up by the
-/// hundred megabytes before it collects them.
 fn to_chunks<'env>(env: &'env Env, chunks: Vec<Chunk>) -> napi::Result<Vec<NativeChunk<'env>>> {
     let convert = |chunk: Chunk| {
         Ok(NativeChunk {
             seq: chunk.seq as f64,
             is_stderr: chunk.stream == StreamName::Stderr,
-            data: BufferSlice::copy_from(env, &chunk.data)?,
+            data: buffer(env, chunk.data)?,
         })
     };
     chunks.into_iter().map(convert).collect()

@@ -71,11 +71,7 @@ impl Session {
         let mut decoder = Decoder::default();
         let mut buffer = BytesMut::with_capacity(READ_SIZE);
         loop {
-            let count = input.read(READ_SIZE, |bytes| {
-                buffer.extend_from_slice(bytes);
-                bytes.len()
-            });
-            if count.await? == 0 {
+            if input.read_into(&mut buffer).await? == 0 {
                 return Ok(());
             }
             while let Some(frame) = decoder.next(&mut buffer).map_err(io::Error::other)? {

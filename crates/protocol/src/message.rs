@@ -218,7 +218,7 @@ pub enum Request {
     Processes,
     /// [`Kind::Data`] until [`Kind::End`] becomes the file's content; then [`Reply::Written`].
     Write(Write),
-    /// Answered by [`Kind::Data`], then [`Reply::Content`].
+    /// Answered by [`Reply::Opened`], [`Kind::Data`], then [`Reply::Content`].
     ReadFile {
         /// Which file.
         path: String,
@@ -380,6 +380,11 @@ pub enum Reply {
         /// Its absolute path.
         path: String,
         /// Its size.
+        size: u64,
+    },
+    /// A file is about to be sent.
+    Opened {
+        /// As the file system has it; more or less may come.
         size: u64,
     },
     /// The end of a file's content.

@@ -13,6 +13,9 @@ use crate::{Error, ErrorCode, Result};
 /// The longest path Linux takes, with its closing NUL.
 const MAX_PATH: usize = 4096;
 
+/// Room that is made at once for a file of which the guest says how long it is.
+const MAX_RESERVE: u64 = 256 * 1024 * 1024;
+
 /// A file to write.
 #[derive(Debug, Clone, Default)]
 pub struct WriteRequest {
@@ -114,15 +117,19 @@ impl Guest {
         let request = Request::ReadFile { path: path.to_owned(), offset, limit };
         let request = &request;
         self.with_link(|link| async move {
-            let mut channel = match link.request(request, 1)? {
+            let mut channel = match link.request(request, 2)? {
                 Ok(channel) => channel,
                 Err(error) => return Ok(Err(error)),
             };
             let mut bytes = Vec::new();
             loop {
                 match channel.next().await? {
+                    // Only a hint, and from the guest: room is made for it, but not more than a call may well need.
+                    Event::Reply(Reply::Opened { size }) => {
+                        bytes.reserve_exact(size.saturating_sub(offset).min(limit).min(MAX_RESERVE) as usize);
+                    }
                     Event::Data(data) if bytes.len() as u64 + data.len() as u64 <= limit => {
-                        bytes.extend_from_slice(&data)
+                        bytes.extend_from_slice(&data);
                     }
                     Event::Reply(Reply::Content { size, truncated }) => {
                         return Ok(Ok(FileContent { bytes, truncated, size }));
@@ -139,7 +146,7 @@ impl Guest {
     pub async fn file_reader(self: &Arc<Self>, path: &str, offset: u64, limit: u64) -> Result<FileReader> {
         check_path(path)?;
         let request = Request::ReadFile { path: path.to_owned(), offset, limit };
-        let channel = self.with_link(|link| std::future::ready(link.request(&request, 1))).await?;
+        let channel = self.with_link(|link| std::future::ready(link.request(&request, 2))).await?;
         Ok(FileReader { guest: Arc::clone(self), channel: Some(channel) })
     }
 
@@ -274,7 +281,11 @@ impl FileReader {
     /// The next piece; `None` at the end.
     pub async fn next(&mut self) -> Result<Option<Bytes>> {
         let Some(channel) = &mut self.channel else { return Ok(None) };
-        match channel.next().await {
+        let mut event = channel.next().await;
+        if let Ok(Event::Reply(Reply::Opened { .. })) = event {
+            event = channel.next().await;
+        }
+        match event {
             Ok(Event::Data(bytes)) => Ok(Some(bytes)),
             Ok(Event::Reply(Reply::Content { .. })) => {
                 self.channel = None;

@@ -26,6 +26,7 @@ const BLOCK: usize = 8 * READ_SIZE;
 
 pub(crate) async fn read(place: Place, offset: u64, limit: u64, channel: &Channel) -> Result<Reply, Failure> {
     let mut reader = Reader { place, file: None, offset, rest: limit, size: 0 };
+    let mut told = false;
     loop {
         // The first block is short: most files end in it, and need no helper thread.
         let (next, block, end) = match reader.file {
@@ -33,6 +34,10 @@ pub(crate) async fn read(place: Place, offset: u64, limit: u64, channel: &Channe
             Some(_) => blocking(move || reader.next(BLOCK)).await?,
         };
         reader = next;
+        if !told {
+            channel.reply(&Reply::Opened { size: reader.size }).await?;
+            told = true;
+        }
         let mut block = Bytes::from(block);
         while !block.is_empty() {
             channel.send(Kind::Data, block.split_to(READ_SIZE.min(block.len()))).await?;

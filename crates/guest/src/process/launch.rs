@@ -23,9 +23,6 @@ const OOM_SCORE: &[u8] = b"500";
 /// Room for the calls between clone and exec.
 const CHILD_STACK: usize = 32 * 1024;
 
-/// Larger than the default 64 KiB: a command that prints much is woken less often.
-const OUTPUT_PIPE: usize = 256 * 1024;
-
 /// A command that was started, or is about to be.
 #[derive(Debug)]
 pub(crate) struct Launched {
@@ -102,7 +99,6 @@ pub(crate) fn launch(command: &Prepared, with_stdin: bool) -> Result<Launched, F
     let (stdout, stdout_end) = pipe()?;
     let (stderr, stderr_end) = pipe()?;
     let (reports, reports_end) = pipe()?;
-    let _ = rustix::pipe::fcntl_setpipe_size(&stdout, OUTPUT_PIPE);
     let (stdin_end, stdin) = match with_stdin {
         true => pipe().map(|(read, write)| (read, Some(write)))?,
         false => {

@@ -1,0 +1,149 @@
+//! The encoding of this generation, byte by byte. When this fails, an older guest would misread the message: append
+//! instead of reordering, or raise `GENERATION` and write a new snapshot with `UPDATE_SNAPSHOT=1`.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use cofferdam_protocol::*;
+
+fn encoded(message: &impl serde::Serialize) -> String {
+    let frames = encode(7, message).unwrap();
+    frames.iter().flat_map(|frame| frame.payload.to_vec()).map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn every_message() -> Vec<(&'static str, String)> {
+    let text = |text: &str| text.to_owned();
+    let exec_id = || text("exec_1");
+    let start = |command, stdin, output| {
+        Request::Start(Start {
+            exec_id: exec_id(),
+            command,
+            cwd: Some(text("/tmp")),
+            env: vec![(text("A"), text("b"))],
+            user: None,
+            stdin,
+            output,
+            keep_bytes: 1024,
+            timeout_ms: 300_000,
+            grace_ms: 2000,
+            detached: true,
+        })
+    };
+    let exit = Exit {
+        code: 137,
+        signal: Some(9),
+        timed_out: true,
+        oom_killed: false,
+        duration_us: 1234,
+        stdout: Kept { head: 1, lost: 2 },
+        stderr: Kept { head: 3, lost: 4 },
+    };
+    let entry = |file_type| FileEntry {
+        path: b"/a".to_vec(),
+        file_type,
+        size: 5,
+        mode: 0o644,
+        mtime_ms: 1_700_000_000_000,
+        target: Some(b"b".to_vec()),
+    };
+    let setup = Setup {
+        sandbox_id: text("sbx_1"),
+        key: text("workflow:w:default"),
+        workdir: text("/workspace"),
+        user: Some(text("1000")),
+        lease: Lease { idle_ms: 1, max_ms: 2, orphan_ms: 3 },
+    };
+    let hello = Hello { version: text("0.1.0"), setup: setup.clone(), uptime_ms: 9 }.to_frame();
+    let info = ProcessInfo { exec_id: exec_id(), pid: 4, command: text("true"), age_ms: 8, exit: Some(exit) };
+    let fault = |code| Reply::Fault(Fault { code, message: text("m") });
+    vec![
+        ("hello", hello.payload.iter().map(|byte| format!("{byte:02x}")).collect()),
+        ("setup", setup.to_argument()),
+        ("join", encoded(&Join { client: 0x0123_4567_89ab_cdef })),
+        ("ping", encoded(&Request::Ping)),
+        ("start shell", encoded(&start(Command::Shell(text("true")), Stdin::Empty, Output::Collect))),
+        (
+            "start program",
+            encoded(&start(Command::Program(vec![text("a"), text("b")]), Stdin::Channel, Output::Follow)),
+        ),
+        ("start open", encoded(&start(Command::Program(vec![]), Stdin::Open, Output::Hold))),
+        ("attach", encoded(&Request::Attach { exec_id: exec_id(), since_seq: 3, output: Output::Follow })),
+        ("read", encoded(&Request::Read { exec_id: exec_id(), since_seq: 3, max_chunks: 4, wait_ms: 5 })),
+        ("stdin", encoded(&Request::Stdin { exec_id: exec_id() })),
+        ("kill signal", encoded(&Request::Kill { exec_id: exec_id(), how: Kill::Signal(15) })),
+        ("kill terminate", encoded(&Request::Kill { exec_id: exec_id(), how: Kill::Terminate })),
+        ("processes", encoded(&Request::Processes)),
+        ("write", encoded(&Request::Write(Write { path: text("a"), mode: Some(0o600), overwrite: true, user: None }))),
+        ("read file", encoded(&Request::ReadFile { path: text("a"), offset: 1, limit: 2 })),
+        ("list", encoded(&Request::List { path: text("a"), recursive: true, max_entries: 9 })),
+        ("stat", encoded(&Request::Stat { path: text("a") })),
+        ("mkdir", encoded(&Request::Mkdir { path: text("a"), mode: None })),
+        ("move", encoded(&Request::Move { from: text("a"), to: text("b") })),
+        ("copy", encoded(&Request::Copy { from: text("a"), to: text("b") })),
+        ("remove", encoded(&Request::Remove { path: text("a"), recursive: false })),
+        ("reply done", encoded(&Reply::Done)),
+        ("reply fault invalid", encoded(&fault(FaultCode::InvalidArgument))),
+        ("reply fault internal", encoded(&fault(FaultCode::Internal))),
+        ("reply started", encoded(&Reply::Started { pid: 77 })),
+        ("reply exited", encoded(&Reply::Exited(exit))),
+        ("reply read", encoded(&Reply::Read { done: true, lost_bytes: 6 })),
+        ("reply processes", encoded(&Reply::Processes(vec![info]))),
+        ("reply written", encoded(&Reply::Written { path: text("/a"), size: 5 })),
+        ("reply opened", encoded(&Reply::Opened { size: 5 })),
+        ("reply content", encoded(&Reply::Content { size: 5, truncated: true })),
+        ("reply stat file", encoded(&Reply::Stat(Some(entry(FileType::File))))),
+        ("reply stat other", encoded(&Reply::Stat(Some(entry(FileType::Other))))),
+        ("reply removed", encoded(&Reply::Removed(true))),
+    ]
+}
+
+#[test]
+fn the_encoding_of_this_generation_does_not_change() {
+    let mut now = String::new();
+    for (name, bytes) in every_message() {
+        writeln!(now, "{name}: {bytes}").unwrap();
+    }
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/generation-{GENERATION}.txt"));
+    if std::env::var_os("UPDATE_SNAPSHOT").is_some() {
+        std::fs::write(&path, &now).unwrap();
+    }
+    assert_eq!(now, std::fs::read_to_string(&path).unwrap(), "see the top of this file");
+}
+
+#[test]
+fn a_setup_survives_the_command_line() {
+    let setup = Setup {
+        sandbox_id: "sbx_ü".to_owned(),
+        key: "k".to_owned(),
+        workdir: "/w".to_owned(),
+        user: None,
+        lease: Lease { idle_ms: u64::MAX, max_ms: 0, orphan_ms: 1 },
+    };
+    assert_eq!(Setup::from_argument(&setup.to_argument()).unwrap(), setup);
+    for bad in ["", "0", "zz", "00ff"] {
+        assert!(Setup::from_argument(bad).is_err(), "{bad}");
+    }
+}
+
+#[test]
+fn another_generation_and_other_programs_are_told_apart() {
+    let frame = |payload: &[u8]| Frame::new(LINK_CHANNEL, Kind::Message, payload.to_vec());
+    assert_eq!(Hello::from_frame(&frame(b"CFDM\x63\x00rest")), Err(MessageError::Generation(99)));
+    assert_eq!(Hello::from_frame(&frame(b"SSH-2.0")), Err(MessageError::NotAGuest));
+    assert_eq!(Hello::from_frame(&frame(b"")), Err(MessageError::NotAGuest));
+}
+
+#[test]
+fn a_long_message_travels_in_fragments_and_an_endless_one_not_at_all() {
+    let long = Request::Stat { path: "x".repeat(200_000) };
+    let frames = encode(7, &long).unwrap();
+    assert!(frames.len() > 1 && frames.iter().all(|frame| frame.payload.len() <= MAX_PAYLOAD));
+    let mut assembler = Assembler::default();
+    let (last, parts) = frames.split_last().unwrap();
+    parts.iter().for_each(|part| assembler.more(&part.payload).unwrap());
+    assert_eq!(assembler.finish::<Request>(&last.payload), Ok(long));
+    assert_eq!(encode(7, &Request::Stat { path: "x".repeat(MAX_MESSAGE) }), Err(MessageError::TooLong));
+    let mut flooded = Assembler::default();
+    let fragment = vec![0; 64 * 1024];
+    assert!((0..100).any(|_| flooded.more(&fragment).is_err()));
+}
