@@ -37,10 +37,12 @@ export class Process implements AsyncIterable<OutputChunk> {
   /** Its pid in the sandbox. */
   readonly pid: number;
   readonly #native: NativeProcess;
+  readonly #onEnd: (() => void) | undefined;
 
-  /** @internal */
-  constructor(native: NativeProcess) {
+  /** @internal `onEnd` is called, perhaps several times, when this handle has seen the process's end. */
+  constructor(native: NativeProcess, onEnd?: () => void) {
     this.#native = native;
+    this.#onEnd = onEnd;
     this.execId = native.execId;
     this.pid = native.pid;
   }
@@ -58,7 +60,10 @@ export class Process implements AsyncIterable<OutputChunk> {
     try {
       for (;;) {
         const chunks = await call(site, () => output.nextMany(BATCH));
-        if (chunks.length === 0) return;
+        if (chunks.length === 0) {
+          this.#onEnd?.();
+          return;
+        }
         for (const chunk of chunks) yield toChunk(chunk);
       }
     } finally {
@@ -100,8 +105,10 @@ export class Process implements AsyncIterable<OutputChunk> {
 
   /** Waits for its end. Giving up the wait leaves the process running: it rejects with `TIMED_OUT`. */
   async wait(options: { timeoutMs?: number; signal?: AbortSignal } = {}): Promise<ExecResult> {
-    return abortable(callSite(this.wait), options.signal, async (cancel) =>
-      toExecResult(await this.#native.wait(check.timeout('timeoutMs', options.timeoutMs), cancel)),
+    const result = await abortable(callSite(this.wait), options.signal, async (cancel) =>
+      this.#native.wait(check.timeout('timeoutMs', options.timeoutMs), cancel),
     );
+    this.#onEnd?.();
+    return toExecResult(result);
   }
 }

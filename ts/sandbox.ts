@@ -82,8 +82,7 @@ export class Sandbox implements AsyncDisposable {
     const native: NativeProcess = await call(site, async () =>
       this.#native.spawn(toNativeCommand(command, options, keepStdin)),
     );
-    if (signal) endOnAbort(native, signal);
-    return new Process(native);
+    return new Process(native, signal && endOnAbort(native, signal));
   }
 
   /** Comes back to a process, also one that another program started. */
@@ -144,10 +143,11 @@ async function follow(process: Process, options: ExecOptions): Promise<void> {
   }
 }
 
-/** Listens for as long as the process lives, without keeping the program alive for it. */
-function endOnAbort(native: NativeProcess, signal: AbortSignal): void {
+/** Ends the process when the signal aborts; gives what stops listening for that. */
+function endOnAbort(native: NativeProcess, signal: AbortSignal): () => void {
   const onAbort = () => {
     native.kill().catch(() => {});
   };
   signal.addEventListener('abort', onAbort, { once: true });
+  return () => signal.removeEventListener('abort', onAbort);
 }

@@ -285,7 +285,7 @@ impl Inner {
                 Creation::Taken => {}
             }
             // Somebody else has it, or it is just going away, or what held it is dead.
-            match self.backend.find_claim(&spec.claim).await? {
+            match self.backend.find(&spec.claim).await? {
                 None => {}
                 Some(record) if record.state == BoxState::Starting && Instant::now() < deadline => {}
                 Some(record) if record.state == BoxState::Running || record.state == BoxState::Paused => {

@@ -101,8 +101,7 @@ impl Sandbox {
         if self.is_closed() {
             return Err(closed_error(&self.id));
         }
-        let found = self.backend.list().await?.into_iter().find(|record| record.id == self.id);
-        found.ok_or_else(|| {
+        self.backend.find(&self.handle).await?.ok_or_else(|| {
             let message = format!("the sandbox {} is gone: its container was removed, or its lease ran out", self.id);
             Error::new(ErrorCode::SandboxLost, message).with("reason", "removed")
         })

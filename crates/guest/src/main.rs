@@ -56,8 +56,11 @@ fn init(setup: Setup) -> std::io::Result<()> {
         .enable_all()
         .max_blocking_threads(4)
         .thread_stack_size(128 * 1024)
-        .thread_keep_alive(std::time::Duration::from_secs(30))
+        .thread_keep_alive(std::time::Duration::from_secs(u32::MAX.into()))
         .build()?;
+    // One helper thread from the start, and for ever: under a fork bomb there may be no room for a first one, and the
+    // runtime cannot do without.
+    runtime.block_on(runtime.spawn_blocking(|| ())).map_err(std::io::Error::other)?;
     let local = tokio::task::LocalSet::new();
     let outcome = local.block_on(&runtime, sandbox::run(setup));
     // A helper thread may hang in a file system that never answers: PID 1 must go all the same.

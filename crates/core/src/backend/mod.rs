@@ -135,8 +135,8 @@ pub trait Backend: Send + Sync {
     /// A further stream into a box; `SANDBOX_LOST` with the reason when there is none.
     async fn link(&self, handle: &str) -> Result<ByteStream>;
 
-    /// The box that holds a claim.
-    async fn find_claim(&self, claim: &str) -> Result<Option<BoxRecord>>;
+    /// A box by its claim or its handle.
+    async fn find(&self, name: &str) -> Result<Option<BoxRecord>>;
 
     /// All boxes of cofferdam, whoever made them.
     async fn list(&self) -> Result<Vec<BoxRecord>>;

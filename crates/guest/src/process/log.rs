@@ -129,9 +129,10 @@ impl Log {
         self.streams.iter().map(|stream| stream.head.bytes.len() + stream.tail.bytes.len()).sum()
     }
 
-    /// Whether another piece would push out an older one.
+    /// Whether another piece could push out an older one.
     pub(crate) fn is_full(&self) -> bool {
-        self.streams.iter().any(|log| log.head.bytes.len() + log.tail.bytes.len() + READ_SIZE > self.keep)
+        let held = |log: &StreamLog| log.head.bytes.len() + log.tail.bytes.len();
+        self.streams.iter().map(held).any(|held| held > 0 && held + READ_SIZE > self.keep)
     }
 }
 

@@ -31,20 +31,29 @@ pub(crate) async fn serve_start(
     channel: &Channel,
 ) -> Result<Reply, Failure> {
     let (stdin, output) = (start.stdin, start.output);
-    let process = begin(sandbox, client, start).await?;
+    // A task of its own: a link that breaks in this moment must not leave a command behind that nobody knows of.
+    let beginning = tokio::task::spawn_local(begin(Rc::clone(sandbox), client, start));
+    let crashed = |error| fault(FaultCode::Internal, format!("starting the command failed: {error}"));
+    let process = beginning.await.map_err(crashed)??;
     if output == Output::Hold {
         return Ok(Reply::Started { pid: process.pid.get() });
     }
     if stdin == Stdin::Channel {
-        // Its own future beside the output, so that a command may answer before it has read everything.
-        let (reply, _) = tokio::join!(serve_attach(&process, 0, output, channel), feed(&process, channel));
-        return reply;
+        // Beside the output, because a command may end before it has read everything.
+        let feeding = async {
+            let _ = feed(&process, channel).await;
+            std::future::pending().await
+        };
+        return tokio::select! {
+            reply = serve_attach(&process, 0, output, channel) => reply,
+            never = feeding => never,
+        };
     }
     serve_attach(&process, 0, output, channel).await
 }
 
 /// Starts the command and waits for its supervisor's first word.
-async fn begin(sandbox: &Rc<Sandbox>, client: u128, start: Start) -> Result<Rc<Process>, Failure> {
+async fn begin(sandbox: Rc<Sandbox>, client: u128, start: Start) -> Result<Rc<Process>, Failure> {
     if let Ok(process) = sandbox.processes.get(&start.exec_id) {
         return Ok(process); // The same start, sent again after a link broke.
     }

@@ -170,9 +170,9 @@ impl Backend for Docker {
         container::link(self.engine().await?, handle).await
     }
 
-    async fn find_claim(&self, claim: &str) -> Result<Option<BoxRecord>> {
+    async fn find(&self, name: &str) -> Result<Option<BoxRecord>> {
         let engine = self.engine().await?;
-        match engine.client.inspect_container(claim, None).await {
+        match engine.client.inspect_container(name, None).await {
             Ok(found) => Ok(records::from_inspect(found)),
             Err(error) if status(&error) == Some(404) => Ok(None),
             Err(error) => Err(engine.error("look for the sandbox", error)),

@@ -1,0 +1,59 @@
+// Ours: one sandbox, opened once and kept.
+
+import { SandboxManager } from '../../index.mjs';
+import { IMAGE, labelsOf, PLACE } from '../ring.mjs';
+
+export class Cofferdam {
+  id = 'cofferdam';
+  #runId;
+  #manager;
+  #sandbox;
+
+  constructor(runId) {
+    this.#runId = runId;
+    this.#manager = new SandboxManager();
+  }
+
+  async start() {
+    this.#sandbox = await this.sandbox();
+    await this.#sandbox.files.mkdir(PLACE);
+  }
+
+  stop() {
+    return this.#manager.close();
+  }
+
+  /** A sandbox of its own, for rows that only we have. */
+  sandbox(options = {}) {
+    return this.#manager.open({ image: IMAGE, session: 'isolated', labels: labelsOf(this.#runId), ...options });
+  }
+
+  exec(argv) {
+    return this.#sandbox.exec(argv);
+  }
+
+  async write(name, bytes) {
+    await this.#sandbox.files.write(`${PLACE}/${name}`, bytes);
+  }
+
+  async read(name, sizeBytes) {
+    const { bytes } = await this.#sandbox.files.read(`${PLACE}/${name}`, { maxBytes: sizeBytes });
+    return bytes;
+  }
+
+  async list(name) {
+    return (await this.#sandbox.files.list(`${PLACE}/${name}`)).length;
+  }
+
+  /** Without network in both cases: that is our default. */
+  async open() {
+    const sandbox = await this.sandbox();
+    return () => sandbox.close();
+  }
+
+  async stream(argv, take) {
+    const running = await this.#sandbox.spawn(argv);
+    for await (const { data } of running) take(data.length);
+    return (await running.wait()).exitCode;
+  }
+}

@@ -1,0 +1,90 @@
+// What a run must show. A ratio is said as it is asked: how many times faster than another, or at most how many times its
+// time.
+
+const median = (rows, row, contestant) => rows.get(row)?.values[contestant]?.p50;
+
+/** At least `times` times faster than another. */
+const faster = (row, than, times) => ({
+  says: `at least ${times}× faster than ${than}`,
+  row,
+  measure: (rows) => median(rows, row, than) / median(rows, row, 'cofferdam'),
+  met: (ratio) => ratio >= times,
+  show: (ratio) => `${ratio.toFixed(1)}×`,
+});
+
+/** At most `times` times another's time. */
+const within = (row, than, times) => ({
+  says: `at most ${times}× the time of ${than}`,
+  row,
+  measure: (rows) => median(rows, row, 'cofferdam') / median(rows, row, than),
+  met: (ratio) => ratio <= times,
+  show: (ratio) => `${ratio.toFixed(2)}×`,
+});
+
+/** At least `times` times another's throughput. */
+const throughput = (row, than, times) => ({
+  says: `at least ${times}× the throughput of ${than}`,
+  row,
+  measure: (rows) => median(rows, row, 'cofferdam') / median(rows, row, than),
+  met: (ratio) => ratio >= times,
+  show: (ratio) => `${ratio.toFixed(2)}×`,
+});
+
+/** Below a limit, whatever the others do. */
+const below = (row, limit, unit, statistic) => ({
+  says: `below ${limit} ${unit}${statistic === 'max' ? ', the worst sample' : ''}`,
+  row,
+  measure: (rows) => rows.get(row)?.values.cofferdam?.[statistic],
+  met: (value) => value < limit,
+  show: (value) => `${value.toFixed(2)} ${unit}`,
+});
+
+/** A row that fails unless all that it does is right. */
+const holds = (row, says) => ({
+  says,
+  row,
+  measure: (rows) => median(rows, row, 'cofferdam'),
+  met: () => true,
+  show: (ms) => `in ${Math.round(ms)} ms`,
+});
+
+/** By the row's name on the command line. */
+const TARGETS = {
+  exec: [faster('exec', 'dockerode', 40), within('exec', 'host', 1)],
+  'at-once': [throughput('at-once-64-rate', 'dockerode', 40)],
+  files: [
+    faster('write-1k', 'dockerode', 100),
+    faster('read-1k', 'dockerode', 100),
+    faster('write-1m', 'dockerode', 5),
+    faster('read-1m', 'dockerode', 5),
+    within('write-100m', 'dockerode', 1.1),
+    within('read-100m', 'dockerode', 1.1),
+  ],
+  'cold-open': [within('cold-open', 'dockerode', 1.15)],
+  stream: [throughput('stream-rate', 'docker-cli', 1), below('stream-memory', 64, 'MiB', 'max')],
+  load: [below('load', 30, 'ms', 'p50')],
+  guest: [below('guest-size', 2, 'MB', 'max'), below('guest-memory', 3, 'MB', 'max')],
+  together: [holds('together', 'all finish, byte for byte')],
+  images: [holds('images', 'Debian-class, Alpine-class and empty')],
+  'kill-tree': [below('kill-tree', 3000, 'ms', 'max'), holds('kill-tree', 'nothing of the tree is left')],
+};
+
+/**
+ * @param {import('./rows/index.mjs').Row[]} measured
+ * @param {{ name: string }[]} failures rows that broke
+ * @returns {{ row: string, says: string, value: number | null, shows: string, verdict: Verdict }[]}
+ * @typedef {'PASS' | 'FAIL' | 'not measured'} Verdict
+ */
+export function judge(measured, failures) {
+  const rows = new Map(measured.map((row) => [row.id, row]));
+  return Object.entries(TARGETS).flatMap(([name, targets]) => {
+    const broke = failures.some((failure) => failure.name === name);
+    return targets.map(({ says, row, measure, met, show }) => {
+      const value = measure(rows);
+      if (Number.isFinite(value)) {
+        return { row, says, value, shows: show(value), verdict: met(value) ? 'PASS' : 'FAIL' };
+      }
+      return { row, says, value: null, shows: broke ? 'broke' : '', verdict: broke ? 'FAIL' : 'not measured' };
+    });
+  });
+}
