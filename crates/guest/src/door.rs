@@ -1,8 +1,9 @@
 //! How further links get in: an abstract socket (it needs no writable file system, and lives in the sandbox's own
-//! network namespace) over which `guest link` hands its own standard input and output to PID 1.
+//! network namespace). What comes through is either a link itself, from a host that can reach into the namespace, or
+//! `guest link`, which hands its own standard input and output to PID 1.
 //!
 //! Handing over the descriptors, instead of copying bytes between them and the socket, saves a process switch and two
-//! copies on every message. Only root in the sandbox is let in, by the kernel's word for who connected.
+//! copies on every message. Only root is let in, by the kernel's word for who connected.
 
 use std::io::{self, IoSlice, IoSliceMut, Read};
 use std::mem::MaybeUninit;
@@ -11,6 +12,7 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::rc::Rc;
 
+use cofferdam_protocol::{DOOR, DOOR_HAND_OVER, DOOR_LINK};
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags,
     recvmsg, sendmsg,
@@ -20,7 +22,7 @@ use crate::link;
 use crate::sandbox::Sandbox;
 
 fn address() -> io::Result<SocketAddr> {
-    SocketAddr::from_abstract_name("cofferdam")
+    SocketAddr::from_abstract_name(DOOR)
 }
 
 /// `guest link`: hands over, then stays until PID 1 closes the door, because a container engine ends the stream with
@@ -34,7 +36,7 @@ pub(crate) fn hand_over() -> io::Result<()> {
     if !control.push(SendAncillaryMessage::ScmRights(&descriptors)) {
         return Err(io::Error::other("no room for the descriptors"));
     }
-    sendmsg(&stream, &[IoSlice::new(b"L")], &mut control, SendFlags::empty())?;
+    sendmsg(&stream, &[IoSlice::new(&[DOOR_HAND_OVER])], &mut control, SendFlags::empty())?;
     // The link's ends are PID 1's now. Holding them here would hide the end of the stream from it and from the host.
     let null = std::fs::File::options().read(true).write(true).open("/dev/null");
     if let Ok(null) = null {
@@ -62,7 +64,7 @@ pub(crate) async fn keep(sandbox: Rc<Sandbox>) -> io::Result<()> {
 }
 
 async fn admit(sandbox: Rc<Sandbox>, stream: tokio::net::UnixStream) {
-    let received = loop {
+    let visitor = loop {
         if stream.readable().await.is_err() {
             return;
         }
@@ -71,20 +73,42 @@ async fn admit(sandbox: Rc<Sandbox>, stream: tokio::net::UnixStream) {
             other => break other,
         }
     };
-    if let Ok(Some((input, output))) = received {
-        // How a link ends is the host's to notice; its `guest link` ends with this socket.
-        let _ = link::serve(sandbox, input, output).await;
-    }
+    // How a link ends is the host's to notice; a `guest link` ends with this socket.
+    let _ = match visitor {
+        Ok(Visitor::HandsOver(input, output)) => link::serve(sandbox, input, output).await,
+        Ok(Visitor::IsLink) => match ends(stream) {
+            Ok((input, output)) => link::serve(sandbox, input, output).await,
+            Err(error) => Err(error),
+        },
+        Err(error) => Err(error),
+    };
 }
 
-fn receive(stream: std::os::fd::BorrowedFd<'_>) -> io::Result<Option<(OwnedFd, OwnedFd)>> {
+fn ends(stream: tokio::net::UnixStream) -> io::Result<(OwnedFd, OwnedFd)> {
+    let input = OwnedFd::from(stream.into_std()?);
+    let output = input.try_clone()?;
+    Ok((input, output))
+}
+
+enum Visitor {
+    IsLink,
+    HandsOver(OwnedFd, OwnedFd),
+}
+
+fn receive(stream: std::os::fd::BorrowedFd<'_>) -> io::Result<Visitor> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
-    recvmsg(stream, &mut [IoSliceMut::new(&mut [0])], &mut control, RecvFlags::CMSG_CLOEXEC)?;
+    let mut word = [0];
+    recvmsg(stream, &mut [IoSliceMut::new(&mut word)], &mut control, RecvFlags::CMSG_CLOEXEC)?;
+    if word == [DOOR_LINK] {
+        return Ok(Visitor::IsLink);
+    }
     for message in control.drain() {
-        if let RecvAncillaryMessage::ScmRights(mut descriptors) = message {
-            return Ok(descriptors.next().zip(descriptors.next()));
+        if let RecvAncillaryMessage::ScmRights(mut descriptors) = message
+            && let Some((input, output)) = descriptors.next().zip(descriptors.next())
+        {
+            return Ok(Visitor::HandsOver(input, output));
         }
     }
-    Ok(None)
+    Err(io::Error::other("neither a link nor one that hands one over"))
 }

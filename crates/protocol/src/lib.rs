@@ -26,3 +26,12 @@ pub const GUEST_DIR: &str = "/.cofferdam";
 
 /// The guest's own path in every sandbox.
 pub const GUEST_PATH: &str = "/.cofferdam/guest";
+
+/// The guest's abstract socket, in the sandbox's own network namespace.
+pub const DOOR: &str = "cofferdam";
+
+/// A visitor's first byte: what follows on this socket is a link.
+pub const DOOR_LINK: u8 = b'D';
+
+/// A visitor's first byte: it comes with two descriptors that are a link.
+pub const DOOR_HAND_OVER: u8 = b'L';

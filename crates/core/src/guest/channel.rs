@@ -6,7 +6,7 @@ use bytes::Bytes;
 use cofferdam_protocol::{Frame, Kind, Reply, WINDOW};
 use tokio::sync::{Semaphore, mpsc};
 
-use super::link::{Event, LinkEnd, Shared};
+use super::link::{Event, Link, LinkEnd, Shared};
 use crate::{Error, Result};
 
 /// The most data in one frame.
@@ -15,7 +15,7 @@ const DATA_SIZE: usize = 64 * 1024;
 /// Dropping it tells the guest that nobody waits any more.
 pub(crate) struct Channel {
     id: u32,
-    shared: Arc<Shared>,
+    link: Arc<Link>,
     mailbox: mpsc::UnboundedReceiver<Event>,
     credit: Arc<Semaphore>,
     consumed: u32,
@@ -24,26 +24,26 @@ pub(crate) struct Channel {
 impl Channel {
     pub(super) fn new(
         id: u32,
-        shared: Arc<Shared>,
+        link: Arc<Link>,
         mailbox: mpsc::UnboundedReceiver<Event>,
         credit: Arc<Semaphore>,
     ) -> Channel {
-        Channel { id, shared, mailbox, credit, consumed: 0 }
+        Channel { id, link, mailbox, credit, consumed: 0 }
     }
 
     pub(super) fn send(&self, frame: Frame) {
         // A link that ended says so to whoever waits for an answer.
-        let _ = self.shared.outbox.send(frame);
+        let _ = self.link.shared.outbox.send(frame);
     }
 
     /// The half that sends data, usable while the other half waits.
     pub(crate) fn sender(&self) -> DataSender {
-        DataSender { id: self.id, shared: Arc::clone(&self.shared), credit: Arc::clone(&self.credit) }
+        DataSender { id: self.id, shared: Arc::clone(&self.link.shared), credit: Arc::clone(&self.credit) }
     }
 
     /// The next thing the guest sends. What is taken here is granted anew, a quarter of the window at a time.
     pub(crate) async fn next(&mut self) -> Result<Event, LinkEnd> {
-        let Some(event) = self.mailbox.recv().await else { return Err(self.shared.end()) };
+        let Some(event) = self.mailbox.recv().await else { return Err(self.link.shared.end()) };
         let taken = match &event {
             Event::Data(bytes) => bytes.len() as u32,
             Event::Output(_, _, bytes) => bytes.len() as u32 + 8,
@@ -51,7 +51,7 @@ impl Channel {
         };
         self.consumed += taken;
         if self.consumed >= WINDOW / 4 {
-            self.shared.replenish(self.id, std::mem::take(&mut self.consumed));
+            self.link.shared.replenish(self.id, std::mem::take(&mut self.consumed));
         }
         Ok(event)
     }
@@ -78,7 +78,7 @@ pub(crate) fn unexpected() -> Error {
 
 impl Drop for Channel {
     fn drop(&mut self) {
-        if self.shared.forget(self.id) {
+        if self.link.shared.forget(self.id) {
             self.send(Frame::close(self.id));
         }
     }

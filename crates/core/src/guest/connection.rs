@@ -49,6 +49,19 @@ impl Guest {
         self.current().map(|link| link.hello().clone())
     }
 
+    /// Goes over to a better stream into the same sandbox; calls under way end on the old one.
+    pub async fn upgrade(&self, stream: ByteStream) -> Result<()> {
+        let link = Arc::new(Link::open(stream, self.client).await?);
+        let _one_at_a_time = self.connecting.lock().await;
+        let same = |old: &Link| old.hello().setup.sandbox_id == link.hello().setup.sandbox_id;
+        let mut current = self.link.write().unwrap_or_else(PoisonError::into_inner);
+        // Closed meanwhile, or somebody else's sandbox: then not.
+        if self.closed().is_none() && current.as_deref().is_some_and(same) {
+            *current = Some(link);
+        }
+        Ok(())
+    }
+
     /// Ends the link; every call from now on, and every one under way, gives `error`.
     pub fn close(&self, error: Error) {
         self.closed.write().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);

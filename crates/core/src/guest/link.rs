@@ -5,13 +5,14 @@
 //! never opened, or more messages than a request has answers, ends the link. A link that ended stays ended.
 
 use std::collections::HashMap;
+use std::io::IoSlice;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use cofferdam_protocol::{Assembler, Decoder, Frame, Hello, Join, Kind, LINK_CHANNEL, Reply, Request, WINDOW, encode};
-use futures_util::StreamExt;
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::{Semaphore, mpsc};
 use tokio_util::task::AbortOnDropHandle;
 
@@ -23,8 +24,14 @@ use crate::{Error, ErrorCode, Result};
 /// How long a guest may take to say hello once the stream is open.
 const HELLO_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Frames are gathered into one write up to about this size.
-const WRITE_SIZE: usize = 128 * 1024;
+/// Room for the next read: a frame and more.
+const READ_SIZE: usize = 128 * 1024;
+
+/// Frames that leave in one write.
+const WRITE_FRAMES: usize = 16;
+
+type Reader = Pin<Box<dyn AsyncRead + Send>>;
+type Writer = Pin<Box<dyn AsyncWrite + Send>>;
 
 /// Why a link ended.
 #[derive(Debug, Clone)]
@@ -62,9 +69,10 @@ pub(crate) enum Event {
     Output(StreamName, u64, Bytes),
 }
 
+/// Lives as long as anybody uses it, its channels included.
 pub(crate) struct Link {
     hello: Hello,
-    shared: Arc<Shared>,
+    pub(super) shared: Arc<Shared>,
     _reader: AbortOnDropHandle<()>,
     _writer: AbortOnDropHandle<()>,
 }
@@ -100,10 +108,10 @@ impl Link {
                 if let Some(frame) = decoder.next(&mut buffer).map_err(|error| LinkEnd::Protocol(error.to_string()))? {
                     return Hello::from_frame(&frame).map_err(|error| LinkEnd::Protocol(error.to_string()));
                 }
-                match reader.next().await {
-                    Some(Ok(bytes)) => buffer.extend_from_slice(&bytes),
-                    Some(Err(error)) => return Err(LinkEnd::Broken(error.to_string())),
-                    None => return Err(LinkEnd::Broken("it ended before the guest said hello".to_owned())),
+                match read_more(&mut reader, &mut buffer).await {
+                    Ok(0) => return Err(LinkEnd::Broken("it ended before the guest said hello".to_owned())),
+                    Ok(_) => {}
+                    Err(error) => return Err(LinkEnd::Broken(error.to_string())),
                 }
             }
         };
@@ -140,7 +148,7 @@ impl Link {
     }
 
     /// Opens a channel with a request that has at most `answers` replies.
-    pub(crate) fn request(&self, request: &Request, answers: u8) -> Attempt<Channel> {
+    pub(crate) fn request(self: &Arc<Self>, request: &Request, answers: u8) -> Attempt<Channel> {
         let (events, mailbox) = mpsc::unbounded_channel();
         let credit = Arc::new(Semaphore::new(WINDOW as usize));
         let id = {
@@ -156,7 +164,7 @@ impl Link {
             channels.open.insert(id, slot);
             id
         };
-        let channel = Channel::new(id, Arc::clone(&self.shared), mailbox, credit);
+        let channel = Channel::new(id, Arc::clone(self), mailbox, credit);
         let Ok(frames) = encode(id, request) else {
             let message = "the command, its arguments and its environment are too long; write them to a file first";
             return Ok(Err(Error::invalid(message)));
@@ -238,12 +246,12 @@ impl Shared {
     }
 }
 
-async fn read_frames(
-    mut reader: std::pin::Pin<Box<dyn futures_util::Stream<Item = std::io::Result<Bytes>> + Send>>,
-    mut decoder: Decoder,
-    mut buffer: BytesMut,
-    shared: &Shared,
-) -> LinkEnd {
+async fn read_more(reader: &mut Reader, buffer: &mut BytesMut) -> std::io::Result<usize> {
+    buffer.reserve(READ_SIZE);
+    reader.read_buf(buffer).await
+}
+
+async fn read_frames(mut reader: Reader, mut decoder: Decoder, mut buffer: BytesMut, shared: &Shared) -> LinkEnd {
     loop {
         loop {
             match decoder.next(&mut buffer) {
@@ -256,36 +264,55 @@ async fn read_frames(
                 Err(error) => return LinkEnd::Protocol(error.to_string()),
             }
         }
-        match reader.next().await {
-            Some(Ok(bytes)) => buffer.extend_from_slice(&bytes),
-            Some(Err(error)) => return LinkEnd::Broken(error.to_string()),
-            None => return LinkEnd::Broken("the stream ended".to_owned()),
+        match read_more(&mut reader, &mut buffer).await {
+            Ok(0) => return LinkEnd::Broken("the stream ended".to_owned()),
+            Ok(_) => {}
+            Err(error) => return LinkEnd::Broken(error.to_string()),
         }
     }
 }
 
-async fn write_frames(
-    mut frames: mpsc::UnboundedReceiver<Frame>,
-    mut writer: std::pin::Pin<Box<dyn tokio::io::AsyncWrite + Send>>,
-    shared: Arc<Shared>,
-) {
-    let mut buffer = BytesMut::with_capacity(4096);
-    while let Some(frame) = frames.recv().await {
-        frame.encode(&mut buffer);
-        while buffer.len() < WRITE_SIZE
-            && let Ok(frame) = frames.try_recv()
-        {
-            frame.encode(&mut buffer);
-        }
-        if let Err(error) = async {
-            writer.write_all(&buffer).await?;
-            writer.flush().await
-        }
-        .await
-        {
+async fn write_frames(mut frames: mpsc::UnboundedReceiver<Frame>, mut writer: Writer, shared: Arc<Shared>) {
+    let mut batch = Vec::with_capacity(WRITE_FRAMES);
+    while frames.recv_many(&mut batch, WRITE_FRAMES).await > 0 {
+        let written = match writer.is_write_vectored() {
+            true => write_slices(&batch, &mut writer).await,
+            false => write_gathered(&batch, &mut writer).await,
+        };
+        if let Err(error) = written {
             shared.finish(LinkEnd::Broken(error.to_string()));
             return;
         }
-        buffer.clear();
+        batch.clear();
     }
+}
+
+/// Without copying, where the stream takes many pieces at once.
+async fn write_slices(frames: &[Frame], writer: &mut Writer) -> std::io::Result<()> {
+    let headers: Vec<_> = frames.iter().map(Frame::header).collect();
+    let mut slices = Vec::with_capacity(frames.len() * 2);
+    for (frame, header) in frames.iter().zip(&headers) {
+        slices.push(IoSlice::new(header));
+        if !frame.payload.is_empty() {
+            slices.push(IoSlice::new(&frame.payload));
+        }
+    }
+    let mut rest = &mut slices[..];
+    while !rest.is_empty() {
+        let written = writer.write_vectored(rest).await?;
+        if written == 0 {
+            return Err(std::io::ErrorKind::WriteZero.into());
+        }
+        IoSlice::advance_slices(&mut rest, written);
+    }
+    writer.flush().await
+}
+
+async fn write_gathered(frames: &[Frame], writer: &mut Writer) -> std::io::Result<()> {
+    let mut buffer = BytesMut::new();
+    for frame in frames {
+        frame.encode(&mut buffer);
+    }
+    writer.write_all(&buffer).await?;
+    writer.flush().await
 }

@@ -26,14 +26,12 @@ pub(crate) use files::check_path;
 
 use std::pin::Pin;
 
-use bytes::Bytes;
-use futures_util::Stream;
-use tokio::io::AsyncWrite;
+use tokio::io::{AsyncRead, AsyncWrite};
 
 /// The one thing a backend gives: bytes to and from a guest. It ends when either half does.
 pub struct ByteStream {
-    /// What the guest sends, in any pieces.
-    pub reader: Pin<Box<dyn Stream<Item = std::io::Result<Bytes>> + Send>>,
+    /// What the guest sends.
+    pub reader: Pin<Box<dyn AsyncRead + Send>>,
     /// What the guest is sent.
     pub writer: Pin<Box<dyn AsyncWrite + Send>>,
 }

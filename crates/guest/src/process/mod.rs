@@ -58,6 +58,7 @@ async fn begin(sandbox: Rc<Sandbox>, client: u128, start: Start) -> Result<Rc<Pr
         return Ok(process); // The same start, sent again after a link broke.
     }
     let command = command::prepare(&sandbox.setup, &start)?;
+    let started = tokio::time::Instant::now();
     let launched = launch::launch(&command, start.stdin != Stdin::Empty)?;
     sandbox.processes.supervise(launched.supervisor);
     let broken = |error: std::io::Error| fault(FaultCode::Internal, format!("a pipe of the command broke: {error}"));
@@ -68,7 +69,7 @@ async fn begin(sandbox: Rc<Sandbox>, client: u128, start: Start) -> Result<Rc<Pr
         _ => return Err(fault(FaultCode::Internal, "the command's supervisor was killed before it began").into()),
     };
     let (process, control) =
-        Process::new(start.exec_id, command.line, (client, start.detached), start.keep_bytes as usize);
+        Process::new(start.exec_id, command.line, started, (client, start.detached), start.keep_bytes as usize);
     process.pid.set(pid as u32);
     process.holding.set(start.output == Output::Hold);
     if let Some(stdin) = launched.stdin {

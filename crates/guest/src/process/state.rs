@@ -47,6 +47,7 @@ impl Process {
     pub(crate) fn new(
         exec_id: String,
         line: String,
+        started: Instant,
         (owner, detached): (u128, bool),
         keep: usize,
     ) -> (Rc<Process>, mpsc::UnboundedReceiver<Control>) {
@@ -56,7 +57,7 @@ impl Process {
             line,
             owner,
             detached,
-            started: Instant::now(),
+            started,
             pid: Cell::new(0),
             log: RefCell::new(Log::new(keep)),
             stdin: RefCell::default(),

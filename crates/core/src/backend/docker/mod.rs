@@ -9,6 +9,7 @@ mod error;
 mod guest_volume;
 mod images;
 mod records;
+mod shortcut;
 mod stream;
 
 use std::collections::HashMap;
@@ -167,7 +168,14 @@ impl Backend for Docker {
     }
 
     async fn link(&self, handle: &str) -> Result<ByteStream> {
-        container::link(self.engine().await?, handle).await
+        match self.shortcut(handle).await {
+            Some(stream) => Ok(stream),
+            None => container::link(self.engine().await?, handle).await,
+        }
+    }
+
+    async fn shortcut(&self, handle: &str) -> Option<ByteStream> {
+        shortcut::open(self.engine().await.ok()?, handle).await
     }
 
     async fn find(&self, name: &str) -> Result<Option<BoxRecord>> {

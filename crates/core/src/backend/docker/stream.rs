@@ -6,6 +6,7 @@ use std::pin::Pin;
 use bollard::container::LogOutput;
 use futures_util::{Stream, StreamExt};
 use tokio::io::AsyncWrite;
+use tokio_util::io::StreamReader;
 
 use crate::guest::ByteStream;
 
@@ -20,5 +21,5 @@ pub(super) fn byte_stream(output: Output, input: Pin<Box<dyn AsyncWrite + Send>>
             Err(error) => Some(Err(io::Error::other(error))),
         })
     });
-    ByteStream { reader: Box::pin(reader), writer: input }
+    ByteStream { reader: Box::pin(StreamReader::new(reader)), writer: input }
 }
