@@ -146,8 +146,11 @@ pub(crate) async fn write(mut place: Place, write: Write, channel: &Channel) -> 
             if end { draft.commit() } else { Ok(draft) }
         };
         draft = Some(if is_short { brief(work).await? } else { blocking(work).await? });
-        if let (true, Some(draft)) = (end, &draft) {
-            return Ok(Reply::Written { path: draft.target.to_string_lossy().into_owned(), size: draft.size });
+        if end && let Some(mut done) = draft.take() {
+            if let Some(replaced) = done.replaced.take() {
+                drop(tokio::task::spawn_blocking(move || drop(replaced)));
+            }
+            return Ok(Reply::Written { path: done.target.to_string_lossy().into_owned(), size: done.size });
         }
     }
 }
@@ -163,6 +166,8 @@ struct Draft {
     file: File,
     size: u64,
     committed: bool,
+    /// Holding on to the old file puts off the work of freeing it until the answer is under way.
+    replaced: Option<File>,
 }
 
 impl Drop for Draft {
@@ -176,7 +181,8 @@ impl Drop for Draft {
 impl Draft {
     fn begin(place: Place, options: Write) -> Result<Draft, Fault> {
         let target = follow_links(&place)?;
-        let mode = match std::fs::symlink_metadata(&target) {
+        let replaced = OpenOptions::new().read(true).custom_flags(libc::O_PATH | libc::O_NOFOLLOW).open(&target);
+        let mode = match replaced.as_ref().map_err(|_| ()).and_then(|file| file.metadata().map_err(|_| ())) {
             Ok(there) if there.is_dir() => {
                 return Err(place.fault("write", &io::Error::from_raw_os_error(libc::EISDIR)));
             }
@@ -208,7 +214,8 @@ impl Draft {
             other => other,
         };
         let file = file.map_err(|error| place.fault("write", &error))?;
-        let draft = Draft { target, path, file, size: 0, committed: false, place, options };
+        let replaced = replaced.ok();
+        let draft = Draft { target, path, file, size: 0, committed: false, place, options, replaced };
         if draft.place.owner != ROOT {
             let given = own(&draft.file, draft.place.owner)
                 .and_then(|()| draft.file.set_permissions(std::fs::Permissions::from_mode(mode)));

@@ -1,10 +1,11 @@
 //! Starts a command under its own supervisor.
 //!
-//! PID 1 forks the supervisor; the supervisor becomes a child subreaper, starts the command, and reports on a pipe.
-//! It lives until nothing below it is left: the end of that pipe *is* the end of the command's tree.
+//! PID 1 starts the supervisor; the supervisor becomes a child subreaper, starts the command, and reports on a pipe. It
+//! lives until nothing below it is left: the end of that pipe *is* the end of the command's tree.
 //!
-//! After the fork only async-signal-safe calls are made and nothing is allocated, for other threads of PID 1 may have
-//! held any lock at that moment.
+//! The supervisor is a process that shares PID 1's memory, on a stack of its own: to copy even a small address space,
+//! and to fault it in again on both sides, would be a good part of what a short command costs. So until it is over it
+//! must touch nothing but its [`Plan`] and its stack, and make no call that knows of threads: see [`super::raw`].
 
 use std::ffi::CString;
 use std::io;
@@ -15,13 +16,15 @@ use cofferdam_protocol::{Fault, FaultCode};
 use rustix::pipe::{PipeFlags, pipe_with};
 
 use super::command::Prepared;
+use super::raw;
 use crate::requests::fault;
 
 /// More than PID 1's own, so that the kernel kills commands for memory and not the sandbox.
 const OOM_SCORE: &[u8] = b"500";
 
-/// Room for the calls between clone and exec.
-const CHILD_STACK: usize = 32 * 1024;
+/// Room for the few calls of a supervisor, and of a command before it executes.
+const SUPERVISOR_STACK: usize = 16 * 1024;
+const COMMAND_STACK: usize = 16 * 1024;
 
 /// A command that was started, or is about to be.
 #[derive(Debug)]
@@ -32,6 +35,8 @@ pub(crate) struct Launched {
     pub(crate) stderr: OwnedFd,
     /// [`Report`]s, then end of file when the tree is gone.
     pub(crate) reports: OwnedFd,
+    /// Of the supervisor; to be kept as long.
+    pub(crate) memory: Box<Memory>,
 }
 
 /// What a supervisor says.
@@ -91,7 +96,8 @@ impl Report {
     }
 }
 
-/// Forks the supervisor. Whether the command itself could be started is its first report.
+/// Starts the supervisor. Whether the command itself could be started is its first report; until then `command` must
+/// stay where it is.
 pub(crate) fn launch(command: &Prepared, with_stdin: bool) -> Result<Launched, Fault> {
     let no_pipe =
         |error: rustix::io::Errno| fault(FaultCode::LimitExceeded, format!("no pipe for the command: {error}"));
@@ -111,78 +117,128 @@ pub(crate) fn launch(command: &Prepared, with_stdin: bool) -> Result<Launched, F
     let pointers = |strings: &[CString]| -> Vec<*const libc::c_char> {
         strings.iter().map(|string| string.as_ptr()).chain([ptr::null()]).collect()
     };
-    let (arguments, environment) = (pointers(&command.arguments), pointers(&command.environment));
-    let mut stack = vec![0u8; CHILD_STACK];
-    let plan = Plan {
-        program: command.program.as_ptr(),
-        arguments: arguments.as_ptr(),
-        environment: environment.as_ptr(),
-        cwd: command.cwd.as_ptr(),
-        uid: command.user.uid,
-        gid: command.user.gid,
-        groups: &command.user.groups,
-        streams: [stdin_end.as_raw_fd(), stdout_end.as_raw_fd(), stderr_end.as_raw_fd()],
-        failure: (Step::Fork, 0),
+    let mut memory = Box::new(Memory {
+        plan: Plan {
+            program: command.program.as_ptr(),
+            arguments: pointers(&command.arguments),
+            environment: pointers(&command.environment),
+            cwd: command.cwd.as_ptr(),
+            uid: command.user.uid,
+            gid: command.user.gid,
+            groups: command.user.groups.clone(),
+            streams: [stdin_end.as_raw_fd(), stdout_end.as_raw_fd(), stderr_end.as_raw_fd()],
+            reports: reports_end.as_raw_fd(),
+            command_stack: ptr::null_mut(),
+            failure: None,
+        },
+        stacks: vec![0; SUPERVISOR_STACK + COMMAND_STACK],
+    });
+    let plan = ptr::from_mut(&mut memory.plan);
+    let [supervisor_stack, command_stack] = memory.stack_tops();
+    memory.plan.command_stack = command_stack;
+    // SAFETY: `supervise` keeps to the plan, its stack and raw system calls, and never returns; both stay until the
+    // end of its reports. No signal reaches it before it has put PID 1's handlers away, which would run them on PID 1's
+    // own memory.
+    let supervisor = unsafe {
+        let blocked = block_signals();
+        let pid = libc::clone(supervise, supervisor_stack, libc::CLONE_VM | libc::SIGCHLD, plan.cast());
+        let error = io::Error::last_os_error();
+        libc::sigprocmask(libc::SIG_SETMASK, &blocked, ptr::null_mut());
+        if pid < 0 { Err(error) } else { Ok(pid) }
     };
-    // SAFETY: the child runs `supervise` only, which keeps to async-signal-safe calls and never returns.
-    match unsafe { libc::fork() } {
-        -1 => {
-            let error = io::Error::last_os_error();
+    match supervisor {
+        Ok(supervisor) => Ok(Launched { supervisor, stdin, stdout, stderr, reports, memory }),
+        Err(error) => {
             let message =
                 format!("no further process may be started in this sandbox: {error}; raise limits.pids, or end some");
             Err(fault(FaultCode::LimitExceeded, message))
         }
-        0 => supervise(plan, &mut stack, reports_end.as_raw_fd()),
-        supervisor => Ok(Launched { supervisor, stdin, stdout, stderr, reports }),
     }
 }
 
-/// All that the new process needs; it shares the supervisor's memory until it executes.
-struct Plan<'a> {
+unsafe fn block_signals() -> libc::sigset_t {
+    // SAFETY: plain data, and this thread's own mask.
+    unsafe {
+        let (mut all, mut before) = (std::mem::zeroed(), std::mem::zeroed());
+        libc::sigfillset(&mut all);
+        libc::sigprocmask(libc::SIG_SETMASK, &all, &mut before);
+        before
+    }
+}
+
+/// What a supervisor and its command use of PID 1's memory: to be kept until the end of its reports.
+#[derive(Debug)]
+pub(crate) struct Memory {
+    plan: Plan,
+    stacks: Vec<u8>,
+}
+
+// SAFETY: the pointers are to the command's own strings; nobody but the supervisor follows them.
+unsafe impl Send for Memory {}
+
+impl Memory {
+    /// Stacks grow down, and their tops are aligned as the ABI asks.
+    fn stack_tops(&mut self) -> [*mut libc::c_void; 2] {
+        let base = self.stacks.as_mut_ptr();
+        [SUPERVISOR_STACK, SUPERVISOR_STACK + COMMAND_STACK].map(|end| {
+            let top = base.wrapping_add(end);
+            top.wrapping_sub(top as usize % 16).cast()
+        })
+    }
+}
+
+#[derive(Debug)]
+struct Plan {
     program: *const libc::c_char,
-    arguments: *const *const libc::c_char,
-    environment: *const *const libc::c_char,
+    arguments: Vec<*const libc::c_char>,
+    environment: Vec<*const libc::c_char>,
     cwd: *const libc::c_char,
     uid: u32,
     gid: u32,
-    groups: &'a [u32],
+    groups: Vec<u32>,
     streams: [RawFd; 3],
-    failure: (Step, i32),
+    reports: RawFd,
+    command_stack: *mut libc::c_void,
+    failure: Option<(Step, i32)>,
 }
 
-fn supervise(mut plan: Plan<'_>, stack: &mut [u8], reports: RawFd) -> ! {
-    let report = |report: Report| {
+impl Plan {
+    fn report(&self, report: Report) {
         let bytes = report.encode();
-        // SAFETY: a plain write of a live buffer; PID 1 may be gone, which ends us anyway.
-        unsafe { libc::write(reports, bytes.as_ptr().cast(), bytes.len()) };
-    };
-    // SAFETY: system calls on values this process owns. The stack's end is aligned as the ABI asks, and outlives the
-    // child's use of it: CLONE_VFORK keeps us here until the child has executed or ended.
+        // SAFETY: a live buffer. PID 1 may be gone, which ends us anyway.
+        let _ = unsafe { raw::call(libc::SYS_write, [self.reports as usize, bytes.as_ptr() as usize, bytes.len()]) };
+    }
+}
+
+extern "C" fn supervise(plan: *mut libc::c_void) -> libc::c_int {
+    // SAFETY: the plan is ours alone until our reports end. The clone's own wrapper touches nothing of PID 1's when it
+    // succeeds, and CLONE_VFORK keeps us here until the command has executed or ended.
     unsafe {
-        libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
-        libc::prctl(libc::PR_SET_NAME, c"supervisor".as_ptr(), 0, 0, 0);
-        keep_only(reports, &plan.streams);
+        let plan = &mut *plan.cast::<Plan>();
+        let _ = raw::call(libc::SYS_prctl, [libc::PR_SET_CHILD_SUBREAPER as usize, 1, 0, 0, 0]);
+        let _ = raw::call(libc::SYS_prctl, [libc::PR_SET_NAME as usize, c"supervisor".as_ptr() as usize]);
+        keep_only(plan.reports, &plan.streams);
         reset_signals();
-        let top = stack.as_mut_ptr().add(stack.len());
-        let top = top.sub(top as usize % 16);
         let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
-        let pid = libc::clone(become_command, top.cast(), flags, ptr::from_mut(&mut plan).cast());
+        let pid = libc::clone(become_command, plan.command_stack, flags, ptr::from_mut(plan).cast());
         for stream in plan.streams {
-            libc::close(stream);
+            let _ = raw::call(libc::SYS_close, [stream as usize]);
         }
-        let failure = if pid < 0 { (Step::Fork, *libc::__errno_location()) } else { plan.failure };
-        if failure.1 != 0 {
-            report(Report::Failed { step: failure.0, errno: failure.1 });
-            libc::_exit(0);
+        if pid < 0 {
+            plan.failure = Some((Step::Fork, libc::EAGAIN));
         }
-        report(Report::Started { pid });
+        if let Some((step, errno)) = plan.failure {
+            plan.report(Report::Failed { step, errno });
+            raw::exit(0);
+        }
+        plan.report(Report::Started { pid });
         loop {
-            let mut status = 0;
-            let ended = libc::waitpid(-1, &mut status, 0);
-            if ended == pid {
-                report(Report::Ended { status });
-            } else if ended < 0 && *libc::__errno_location() != libc::EINTR {
-                libc::_exit(0);
+            let mut status = 0i32;
+            let any = -1isize as usize;
+            match raw::call(libc::SYS_wait4, [any, ptr::from_mut(&mut status) as usize, 0, 0]) {
+                Ok(ended) if ended == pid as usize => plan.report(Report::Ended { status }),
+                Ok(_) | Err(libc::EINTR) => {}
+                Err(_) => raw::exit(0),
             }
         }
     }
@@ -195,12 +251,12 @@ unsafe fn keep_only(reports: RawFd, streams: &[RawFd; 3]) {
     let mut from: RawFd = 0;
     for fd in keep.into_iter().chain([RawFd::MAX]) {
         if fd > from {
-            // Kernels before 5.9 and some sandboxed ones have no close_range.
-            // SAFETY: closes descriptors of this process only.
+            // SAFETY: closes descriptors of this process only, whose table is its own.
             unsafe {
-                if libc::syscall(libc::SYS_close_range, from, fd - 1, 0) != 0 {
+                // Kernels before 5.9 and some sandboxed ones have no close_range.
+                if raw::call(libc::SYS_close_range, [from as usize, (fd - 1) as usize, 0]).is_err() {
                     for open in from..fd.min(4096) {
-                        libc::close(open);
+                        let _ = raw::call(libc::SYS_close, [open as usize]);
                     }
                 }
             }
@@ -212,48 +268,60 @@ unsafe fn keep_only(reports: RawFd, streams: &[RawFd; 3]) {
 /// As the shell gives them to a command: nothing ignored, nothing blocked. Only what PID 1 ignores (PIPE) would outlive
 /// the exec; what it handles is reset for the supervisor's own sake.
 unsafe fn reset_signals() {
-    // SAFETY: sets dispositions and the mask of this process only.
-    unsafe {
-        for signal in [libc::SIGPIPE, libc::SIGCHLD, libc::SIGTERM, libc::SIGINT] {
-            libc::signal(signal, libc::SIG_DFL);
-        }
-        let mut none = std::mem::zeroed();
-        libc::sigemptyset(&mut none);
-        libc::sigprocmask(libc::SIG_SETMASK, &none, ptr::null_mut());
+    const SET_SIZE: usize = 8;
+    // The kernel's own `sigaction` and `sigset_t`: all zero is the default action, and the empty set.
+    let nothing = [0u64; 4];
+    let pointer = nothing.as_ptr() as usize;
+    for signal in [libc::SIGPIPE, libc::SIGCHLD, libc::SIGTERM, libc::SIGINT] {
+        // SAFETY: sets this process's own dispositions, whose table is its own.
+        let _ = unsafe { raw::call(libc::SYS_rt_sigaction, [signal as usize, pointer, 0, SET_SIZE]) };
     }
+    // SAFETY: sets this process's own mask.
+    let _ = unsafe { raw::call(libc::SYS_rt_sigprocmask, [libc::SIG_SETMASK as usize, pointer, 0, SET_SIZE]) };
 }
 
 extern "C" fn become_command(plan: *mut libc::c_void) -> libc::c_int {
-    // SAFETY: `plan` is the supervisor's, which waits for us. Ids are set by raw system calls because libc's own
-    // would try to reach threads that do not exist here.
-    unsafe {
-        let plan = &mut *plan.cast::<Plan<'_>>();
-        let errno = || *libc::__errno_location();
-        libc::setsid();
-        // The streams may themselves be numbered 0 to 2: lift them out of the way first.
-        let lifted = plan.streams.map(|fd| libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, 3));
-        for (target, fd) in lifted.into_iter().enumerate() {
-            libc::dup2(fd, target as RawFd);
-        }
-        let score = libc::open(c"/proc/self/oom_score_adj".as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC);
-        libc::write(score, OOM_SCORE.as_ptr().cast(), OOM_SCORE.len());
-        libc::close(score);
-        libc::umask(0o022);
-        let groups = (plan.groups.len(), plan.groups.as_ptr());
-        let root = libc::getuid() == 0;
-        if (root && libc::syscall(libc::SYS_setgroups, groups.0, groups.1) != 0)
-            || libc::syscall(libc::SYS_setresgid, plan.gid, plan.gid, plan.gid) != 0
-            || libc::syscall(libc::SYS_setresuid, plan.uid, plan.uid, plan.uid) != 0
-        {
-            plan.failure = (Step::User, errno());
-        } else if libc::chdir(plan.cwd) != 0 {
-            plan.failure = (Step::Folder, errno());
-        } else {
-            libc::execve(plan.program, plan.arguments, plan.environment);
-            plan.failure = (Step::Exec, errno());
-        }
-        libc::_exit(127)
+    // SAFETY: the plan is the supervisor's, which waits for us.
+    let plan = unsafe { &mut *plan.cast::<Plan>() };
+    // SAFETY: every pointer is to the plan's own strings.
+    let outcome = unsafe { execute(plan) };
+    if let Err(failure) = outcome {
+        plan.failure = Some(failure);
     }
+    raw::exit(127)
+}
+
+/// Comes back only with what went wrong.
+unsafe fn execute(plan: &Plan) -> Result<(), (Step, i32)> {
+    let number = |value: i32| value as usize;
+    let here = number(libc::AT_FDCWD);
+    // SAFETY: changes this process only, but for its memory; see the caller for the pointers.
+    unsafe {
+        let _ = raw::call(libc::SYS_setsid, []);
+        // The streams may themselves be numbered 0 to 2: lift them out of the way first.
+        let dup = number(libc::F_DUPFD_CLOEXEC);
+        let lifted = plan.streams.map(|fd| raw::call(libc::SYS_fcntl, [number(fd), dup, 3]).unwrap_or(0));
+        for (target, fd) in lifted.into_iter().enumerate() {
+            let _ = raw::call(libc::SYS_dup3, [fd, target, 0]);
+        }
+        let score = c"/proc/self/oom_score_adj".as_ptr() as usize;
+        if let Ok(file) = raw::call(libc::SYS_openat, [here, score, number(libc::O_WRONLY | libc::O_CLOEXEC), 0]) {
+            let _ = raw::call(libc::SYS_write, [file, OOM_SCORE.as_ptr() as usize, OOM_SCORE.len()]);
+        }
+        let _ = raw::call(libc::SYS_umask, [0o022]);
+        let user = |errno| (Step::User, errno);
+        let (uid, gid) = (plan.uid as usize, plan.gid as usize);
+        if raw::call(libc::SYS_getuid, []) == Ok(0) {
+            let groups = [plan.groups.len(), plan.groups.as_ptr() as usize];
+            raw::call(libc::SYS_setgroups, groups).map_err(user)?;
+        }
+        raw::call(libc::SYS_setresgid, [gid, gid, gid]).map_err(user)?;
+        raw::call(libc::SYS_setresuid, [uid, uid, uid]).map_err(user)?;
+        raw::call(libc::SYS_chdir, [plan.cwd as usize]).map_err(|errno| (Step::Folder, errno))?;
+        let lists = (plan.arguments.as_ptr() as usize, plan.environment.as_ptr() as usize);
+        raw::call(libc::SYS_execve, [plan.program as usize, lists.0, lists.1]).map_err(|errno| (Step::Exec, errno))?;
+    }
+    Ok(())
 }
 
 /// What a failed start means to the caller.

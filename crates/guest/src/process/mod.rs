@@ -5,6 +5,7 @@ mod launch;
 mod log;
 mod oom;
 mod pump;
+mod raw;
 mod state;
 mod table;
 mod tree;
@@ -65,7 +66,11 @@ async fn begin(sandbox: Rc<Sandbox>, client: u128, start: Start) -> Result<Rc<Pr
     let reports = Fd::readable(launched.reports).map_err(broken)?;
     let pid = match reports.read(Report::SIZE, Report::decode_or_end).await.map_err(broken)? {
         Some(Report::Started { pid }) => pid,
-        Some(Report::Failed { step, errno }) => return Err(launch::start_fault(step, errno, &command).into()),
+        Some(Report::Failed { step, errno }) => {
+            // Its memory goes with us: not before it is over.
+            while reports.read(Report::SIZE, <[u8]>::len).await.is_ok_and(|count| count > 0) {}
+            return Err(launch::start_fault(step, errno, &command).into());
+        }
         _ => return Err(fault(FaultCode::Internal, "the command's supervisor was killed before it began").into()),
     };
     let (process, control) =
@@ -79,7 +84,7 @@ async fn begin(sandbox: Rc<Sandbox>, client: u128, start: Start) -> Result<Rc<Pr
         timeout: (start.timeout_ms > 0).then(|| Duration::from_millis(start.timeout_ms)),
         grace: Duration::from_millis(start.grace_ms),
     };
-    let supervisor = Supervisor { pid: launched.supervisor, reports };
+    let supervisor = Supervisor { pid: launched.supervisor, reports, _memory: launched.memory };
     let outputs = (launched.stdout, launched.stderr);
     let pump = Pump::new(Rc::clone(&process), Rc::clone(&sandbox.processes), control, supervisor, outputs, limits);
     tokio::task::spawn_local(pump.map_err(broken)?.run());

@@ -10,7 +10,7 @@ use rustix::process::Signal;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::launch::Report;
+use super::launch::{Memory, Report};
 use super::log::Stream;
 use super::state::{Control, Process};
 use super::{Processes, oom, tree};
@@ -40,6 +40,7 @@ pub(crate) struct Limits {
 pub(crate) struct Supervisor {
     pub(crate) pid: i32,
     pub(crate) reports: Fd,
+    pub(crate) _memory: Box<Memory>,
 }
 
 /// What a command's end has come to.
@@ -60,6 +61,7 @@ pub(crate) struct Pump {
     supervisor: i32,
     outputs: [Output; 2],
     reports: Option<Fd>,
+    _memory: Box<Memory>,
     status: Option<i32>,
     drained_by: Option<Instant>,
     deadline: Option<Instant>,
@@ -89,6 +91,7 @@ impl Pump {
             supervisor: supervisor.pid,
             outputs: [Output::new(Stream::Stdout, stdout)?, Output::new(Stream::Stderr, stderr)?],
             reports: Some(supervisor.reports),
+            _memory: supervisor._memory,
             status: None,
             drained_by: None,
             deadline: limits.timeout.and_then(|timeout| now.checked_add(timeout)),
