@@ -1,0 +1,456 @@
+//! A guest that was taken over by an attacker. Whatever it sends, every call under way rejects with a clear error, the
+//! host neither panics nor hangs nor grows, and another sandbox is not affected.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::{BufMut, BytesMut};
+use cofferdam_core::backend::{Backend, BoxRecord, BoxSpec, Creation, EngineInfo, ImageFacts};
+use cofferdam_core::guest::ByteStream;
+use cofferdam_core::*;
+use cofferdam_protocol::{
+    Assembler, Decoder, Exit, Frame, GENERATION, HEADER_LEN, Hello, Kept, Kind, LINK_CHANNEL, Output, Reply, Request,
+    Setup, WINDOW, encode, encode_header,
+};
+use proptest::prelude::*;
+use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
+use tokio::sync::Mutex;
+
+/// What the guest does with its end of a stream; called once per link.
+type Script = dyn Fn(GuestEnd, usize) -> tokio::task::JoinHandle<()> + Send + Sync;
+
+/// A backend whose boxes are scripts.
+struct Fake {
+    script: Box<Script>,
+    links: AtomicUsize,
+    setup: Mutex<Option<Setup>>,
+    gone: AtomicUsize,
+}
+
+impl Fake {
+    fn connect(&self, setup: Setup) -> ByteStream {
+        let (ours, theirs) = tokio::io::duplex(64 * 1024);
+        let number = self.links.fetch_add(1, Ordering::SeqCst);
+        (self.script)(GuestEnd::new(theirs, setup), number);
+        let (reader, writer) = tokio::io::split(ours);
+        ByteStream { reader: Box::pin(reader), writer: Box::pin(writer) }
+    }
+}
+
+#[async_trait]
+impl Backend for Fake {
+    async fn info(&self) -> Result<EngineInfo> {
+        Err(Error::new(ErrorCode::Unsupported, "a fake has no engine"))
+    }
+
+    async fn prepare_image(&self, _: &str, _: PullPolicy, _: Option<&OnPull>) -> Result<ImageFacts> {
+        Ok(ImageFacts::default())
+    }
+
+    async fn pull(&self, _: &str, _: Option<&OnPull>) -> Result<()> {
+        Ok(())
+    }
+
+    async fn create(&self, spec: &BoxSpec) -> Result<Creation> {
+        *self.setup.lock().await = Some(spec.setup.clone());
+        Ok(Creation::New { handle: "fake".to_owned(), stream: self.connect(spec.setup.clone()) })
+    }
+
+    async fn link(&self, _: &str) -> Result<ByteStream> {
+        match self.setup.lock().await.clone() {
+            Some(setup) => Ok(self.connect(setup)),
+            None => Err(Error::new(ErrorCode::SandboxLost, "gone")),
+        }
+    }
+
+    async fn find(&self, _: &str) -> Result<Option<BoxRecord>> {
+        Ok(None)
+    }
+
+    async fn list(&self) -> Result<Vec<BoxRecord>> {
+        Ok(Vec::new())
+    }
+
+    async fn remove(&self, _: &str) -> Result<()> {
+        self.gone.fetch_add(1, Ordering::SeqCst);
+        Ok(())
+    }
+}
+
+/// The guest's end of a stream, with the means to speak well and to speak ill.
+struct GuestEnd {
+    stream: DuplexStream,
+    setup: Setup,
+    decoder: Decoder,
+    buffer: BytesMut,
+}
+
+impl GuestEnd {
+    fn new(stream: DuplexStream, setup: Setup) -> GuestEnd {
+        GuestEnd { stream, setup, decoder: Decoder::default(), buffer: BytesMut::new() }
+    }
+
+    async fn hello(&mut self) {
+        let hello = Hello { version: "0".to_owned(), setup: self.setup.clone(), uptime_ms: 1 };
+        self.send(&[hello.to_frame()]).await;
+    }
+
+    async fn send(&mut self, frames: &[Frame]) {
+        let mut bytes = BytesMut::new();
+        frames.iter().for_each(|frame| frame.encode(&mut bytes));
+        self.raw(&bytes).await;
+    }
+
+    async fn reply(&mut self, channel: u32, reply: &Reply) {
+        self.send(&encode(channel, reply).unwrap()).await;
+    }
+
+    async fn raw(&mut self, bytes: &[u8]) {
+        let _ = self.stream.write_all(bytes).await;
+    }
+
+    async fn frame(&mut self) -> Option<Frame> {
+        loop {
+            if let Some(frame) = self.decoder.next(&mut self.buffer).unwrap() {
+                return Some(frame);
+            }
+            if self.stream.read_buf(&mut self.buffer).await.unwrap_or(0) == 0 {
+                return None;
+            }
+        }
+    }
+
+    /// The next request, and the channel it came on.
+    async fn request(&mut self) -> Option<(u32, Request)> {
+        loop {
+            let frame = self.frame().await?;
+            if frame.channel != LINK_CHANNEL && frame.kind == Kind::Message {
+                return Some((frame.channel, Assembler::default().finish(&frame.payload).unwrap()));
+            }
+        }
+    }
+
+    /// Stays, and says nothing more.
+    async fn linger(mut self) {
+        while self.frame().await.is_some() {}
+    }
+}
+
+fn manager<F>(script: impl Fn(GuestEnd, usize) -> F + Send + Sync + 'static) -> (Manager, Arc<Fake>)
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    let fake = Arc::new(Fake {
+        script: Box::new(move |end, number| tokio::spawn(script(end, number))),
+        links: AtomicUsize::new(0),
+        setup: Mutex::default(),
+        gone: AtomicUsize::new(0),
+    });
+    (Manager::with_backend(Arc::clone(&fake) as Arc<dyn Backend>, ManagerOptions::default()), fake)
+}
+
+fn code<T>(outcome: Result<T>) -> &'static str {
+    match outcome {
+        Ok(_) => "no error",
+        Err(error) => error.code().map_or("aborted", ErrorCode::as_str),
+    }
+}
+
+/// Opens a sandbox, has three calls wait in it, and gives how each of them ended.
+async fn pending_calls(manager: &Manager) -> [&'static str; 3] {
+    let sandbox = manager.open(OpenRequest::default()).await.expect("the handshake is fine");
+    let list = ListRequest { path: "/".to_owned(), recursive: false, max_entries: 10 };
+    let calls = async {
+        let (exec, read, listed) = tokio::join!(
+            sandbox.exec(ExecRequest::shell("true")),
+            sandbox.read_file("/x", 0, 1 << 20),
+            sandbox.list(&list)
+        );
+        [code(exec), code(read), code(listed)]
+    };
+    tokio::time::timeout(Duration::from_secs(20), calls).await.expect("no call hangs")
+}
+
+/// After the third request, sends `poison`.
+async fn poisoned(poison: impl Fn() -> Vec<u8>) -> [&'static str; 3] {
+    let poison = poison();
+    let (manager, _) = manager(move |mut end, _| {
+        let poison = poison.clone();
+        async move {
+            end.hello().await;
+            for _ in 0..3 {
+                end.request().await;
+            }
+            end.raw(&poison).await;
+            end.linger().await;
+        }
+    });
+    pending_calls(&manager).await
+}
+
+fn frame_bytes(frame: &Frame) -> Vec<u8> {
+    let mut bytes = BytesMut::new();
+    frame.encode(&mut bytes);
+    bytes.to_vec()
+}
+
+const ALL_PROTOCOL: [&str; 3] = ["PROTOCOL"; 3];
+
+#[tokio::test]
+async fn garbage_rejects_every_call_under_way() {
+    assert_eq!(poisoned(|| vec![0xff; 100_000]).await, ALL_PROTOCOL);
+    assert_eq!(poisoned(|| b"HTTP/1.1 200 OK\r\n\r\n".to_vec()).await, ALL_PROTOCOL);
+}
+
+#[tokio::test]
+async fn a_frame_for_a_channel_that_was_never_opened_rejects_every_call() {
+    assert_eq!(poisoned(|| frame_bytes(&Frame::new(4711, Kind::Data, &b"x"[..]))).await, ALL_PROTOCOL);
+    assert_eq!(poisoned(|| frame_bytes(&Frame::new(LINK_CHANNEL, Kind::Message, &b"x"[..]))).await, ALL_PROTOCOL);
+}
+
+#[tokio::test]
+async fn more_data_than_was_granted_rejects_every_call() {
+    let flood = || {
+        let piece = frame_bytes(&Frame::new(1, Kind::Stdout, vec![0; 64 * 1024]));
+        piece.repeat(2 * WINDOW as usize / (64 * 1024))
+    };
+    // The exec may already have failed by itself on chunks that do not count up; the others must not hang.
+    let [_, read, listed] = poisoned(flood).await;
+    assert_eq!([read, listed], ["PROTOCOL"; 2]);
+}
+
+#[tokio::test]
+async fn more_answers_than_a_request_has_reject_every_call() {
+    let twice = || {
+        let mut bytes = Vec::new();
+        for _ in 0..3 {
+            bytes.extend(encode(3, &Reply::Done).unwrap().iter().flat_map(frame_bytes));
+        }
+        bytes
+    };
+    let [exec, read, _] = poisoned(twice).await;
+    assert_eq!([exec, read], ["PROTOCOL"; 2]);
+}
+
+#[tokio::test]
+async fn impossible_lengths_kinds_messages_and_credit_reject_every_call() {
+    let header = |length: u32, kind: u8| {
+        let mut bytes = Vec::new();
+        bytes.put_u32_le(length);
+        bytes.put_u32_le(1);
+        bytes.put_u8(kind);
+        bytes
+    };
+    assert_eq!(poisoned(|| header(u32::MAX, 0)).await, ALL_PROTOCOL);
+    assert_eq!(poisoned(|| header(0, 99)).await, ALL_PROTOCOL);
+    assert_eq!(poisoned(|| frame_bytes(&Frame::new(1, Kind::Message, &[0xff; 50][..]))).await, ALL_PROTOCOL);
+    assert_eq!(poisoned(|| frame_bytes(&Frame::credit(1, u32::MAX))).await, ALL_PROTOCOL);
+    assert_eq!(poisoned(|| frame_bytes(&Frame::new(1, Kind::Credit, &b"x"[..]))).await, ALL_PROTOCOL);
+    assert_eq!(poisoned(|| frame_bytes(&Frame::new(1, Kind::Stdout, &b"x"[..]))).await, ALL_PROTOCOL);
+    assert_eq!(poisoned(|| frame_bytes(&Frame::end(1))).await, ALL_PROTOCOL);
+}
+
+#[tokio::test]
+async fn an_endless_message_rejects_every_call() {
+    let endless = || frame_bytes(&Frame::new(1, Kind::More, vec![0; 60_000])).repeat(100);
+    assert_eq!(poisoned(endless).await, ALL_PROTOCOL);
+}
+
+#[tokio::test]
+async fn an_answer_to_another_question_rejects_only_its_call() {
+    let (manager, _) = manager(|mut end, _| async move {
+        end.hello().await;
+        while let Some((channel, request)) = end.request().await {
+            match request {
+                Request::Stat { .. } => end.reply(channel, &Reply::Removed(true)).await,
+                _ => end.reply(channel, &Reply::Done).await,
+            }
+        }
+    });
+    let sandbox = manager.open(OpenRequest::default()).await.unwrap();
+    assert_eq!(code(sandbox.stat("/x").await), "PROTOCOL");
+    assert_eq!(code(sandbox.ping().await), "no error");
+}
+
+#[tokio::test]
+async fn who_does_not_say_hello_is_no_guest_and_its_box_is_removed() {
+    let strangers: [&'static [u8]; 3] = [b"SSH-2.0-OpenSSH\r\n", &[0xff; 64], b""];
+    for words in strangers {
+        let (manager, fake) = manager(move |mut end, _| async move { end.raw(words).await });
+        let outcome = manager.open(OpenRequest::default()).await;
+        assert!(matches!(code(outcome), "PROTOCOL" | "SANDBOX_LOST"));
+        assert_eq!(fake.gone.load(Ordering::SeqCst), 1);
+    }
+}
+
+#[tokio::test]
+async fn a_guest_of_another_generation_is_named() {
+    let (manager, _) = manager(|mut end, _| async move {
+        let mut payload = b"CFDM".to_vec();
+        payload.put_u16_le(GENERATION + 1);
+        end.raw(&encode_header(LINK_CHANNEL, Kind::Message, payload.len())).await;
+        end.raw(&payload).await;
+        end.linger().await;
+    });
+    let error = manager.open(OpenRequest::default()).await.err().expect("it is refused");
+    assert_eq!(error.code(), Some(ErrorCode::Protocol));
+    assert!(error.to_string().contains(&format!("generation {}", GENERATION + 1)), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_guest_that_says_nothing_is_given_up() {
+    let (manager, _) = manager(|end, _| end.linger());
+    assert_eq!(code(manager.open(OpenRequest::default()).await), "SANDBOX_LOST");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_guest_that_never_says_how_a_command_ended_is_given_up() {
+    let (manager, _) = manager(|mut end, _| async move {
+        end.hello().await;
+        end.linger().await;
+    });
+    let sandbox = manager.open(OpenRequest::default()).await.unwrap();
+    let mut exec = ExecRequest::shell("true");
+    exec.spawn.timeout = Some(Duration::from_secs(1));
+    assert_eq!(code(sandbox.exec(exec).await), "PROTOCOL");
+}
+
+fn exited() -> Reply {
+    Reply::Exited(Exit {
+        code: 0,
+        signal: None,
+        timed_out: false,
+        oom_killed: false,
+        duration_us: 1,
+        stdout: Kept::default(),
+        stderr: Kept::default(),
+    })
+}
+
+fn output(channel: u32, seq: u64, text: &str) -> Frame {
+    let mut payload = seq.to_le_bytes().to_vec();
+    payload.extend_from_slice(text.as_bytes());
+    Frame::new(channel, Kind::Stdout, payload)
+}
+
+#[tokio::test]
+async fn a_command_survives_a_broken_link_and_is_started_once() {
+    let starts = Arc::new(AtomicUsize::new(0));
+    let seen = Arc::clone(&starts);
+    let (manager, _) = manager(move |mut end, number| {
+        let starts = Arc::clone(&starts);
+        async move {
+            end.hello().await;
+            match end.request().await {
+                Some((channel, Request::Start(_))) if number == 0 => {
+                    starts.fetch_add(1, Ordering::SeqCst);
+                    end.send(&[output(channel, 1, "before ")]).await;
+                    // The link breaks here.
+                }
+                Some((channel, Request::Attach { since_seq: 1, output: Output::Collect, .. })) => {
+                    end.send(&[output(channel, 2, "after")]).await;
+                    end.reply(channel, &exited()).await;
+                    end.linger().await;
+                }
+                other => panic!("unexpected {other:?} on link {number}"),
+            }
+        }
+    });
+    let sandbox = manager.open(OpenRequest::default()).await.unwrap();
+    let result = sandbox.exec(ExecRequest::shell("slow")).await.unwrap();
+    assert_eq!(String::from_utf8_lossy(&result.stdout), "before after");
+    assert_eq!(seen.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test]
+async fn a_start_that_was_lost_with_its_link_is_sent_again() {
+    let (manager, fake) = manager(|mut end, number| async move {
+        end.hello().await;
+        if number == 0 {
+            return end.request().await.map(drop).unwrap_or_default();
+        }
+        while let Some((channel, request)) = end.request().await {
+            match request {
+                Request::Attach { .. } => {
+                    let fault = cofferdam_protocol::Fault {
+                        code: cofferdam_protocol::FaultCode::ProcessNotFound,
+                        message: "no such process".to_owned(),
+                    };
+                    end.reply(channel, &Reply::Fault(fault)).await;
+                }
+                Request::Start(_) => end.reply(channel, &exited()).await,
+                other => panic!("unexpected {other:?}"),
+            }
+        }
+    });
+    let sandbox = manager.open(OpenRequest::default()).await.unwrap();
+    assert_eq!(code(sandbox.exec(ExecRequest::shell("once")).await), "no error");
+    assert_eq!(fake.links.load(Ordering::SeqCst), 2);
+}
+
+#[tokio::test]
+async fn a_sandbox_that_is_gone_says_so_to_every_call() {
+    let (manager, fake) = manager(|mut end, _| async move {
+        end.hello().await;
+        for _ in 0..3 {
+            end.request().await;
+        }
+    });
+    let opening = pending_calls(&manager);
+    let vanishing = async {
+        while fake.setup.lock().await.take().is_none() {
+            tokio::task::yield_now().await;
+        }
+    };
+    let (calls, ()) = tokio::join!(opening, vanishing);
+    assert_eq!(calls, ["SANDBOX_LOST"; 3]);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+
+    #[test]
+    fn whatever_a_guest_sends_no_call_hangs_and_nothing_panics(
+        noise in proptest::collection::vec(any::<u8>(), 0..2000),
+        kind in 0u8..9,
+        channel in 0u32..6,
+        announced in 0u32..3000,
+    ) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let mut poison = Vec::with_capacity(HEADER_LEN + noise.len());
+            poison.put_u32_le(announced);
+            poison.put_u32_le(channel);
+            poison.put_u8(kind);
+            poison.extend_from_slice(&noise);
+            // The stream ends after the noise, so that a call that is still unanswered learns of it.
+            let (manager, _) = manager(move |mut end, number| {
+                let poison = poison.clone();
+                async move {
+                    end.hello().await;
+                    if number > 4 {
+                        return end.linger().await;
+                    }
+                    for _ in 0..3 {
+                        end.request().await;
+                    }
+                    end.raw(&poison).await;
+                }
+            });
+            let sandbox = manager.open(OpenRequest::default()).await.unwrap();
+            let list = ListRequest { path: "/".to_owned(), recursive: false, max_entries: 10 };
+            let calls = async {
+                tokio::join!(
+                    sandbox.exec(ExecRequest::shell("true")),
+                    sandbox.read_file("/x", 0, 1 << 20),
+                    sandbox.list(&list)
+                )
+            };
+            // A guest may also just never answer: that is what the caller's own time limit is for.
+            let _ = tokio::time::timeout(Duration::from_millis(200), calls).await;
+            manager.close().await.unwrap();
+        });
+    }
+}
