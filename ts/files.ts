@@ -77,16 +77,25 @@ export class Files {
         keepExisting: options.overwrite === false,
         user: check.optionalText('user', options.user),
       };
-      if (isStream(data)) return this.#writeStream(write, data, cancel);
+      if (isStream(data)) return this.#writeStream(write, data, cancel, options.signal);
       return this.#native.writeFile(write, check.bytes('data', data), cancel);
     });
   }
 
-  async #writeStream(write: NativeWrite, data: AsyncIterable<unknown>, cancel?: Cancel) {
+  async #writeStream(write: NativeWrite, data: AsyncIterable<unknown>, cancel?: Cancel, signal?: AbortSignal) {
     const writer: NativeFileWriter = await this.#native.fileWriter(write);
+    const pieces = data[Symbol.asyncIterator]();
     try {
-      for await (const piece of data) await writer.write(check.bytes('a piece of data', piece), cancel);
-      return await writer.finish();
+      for (;;) {
+        // A source may stall for ever: the signal must still be heard.
+        const next = await unlessAborted(pieces.next(), signal);
+        if (next.done) return await writer.finish();
+        await writer.write(check.bytes('a piece of data', next.value), cancel);
+      }
+    } catch (error) {
+      // Not waited for: a source that has stalled may not hear it either.
+      pieces.return?.().catch(() => {});
+      throw error;
     } finally {
       writer.abandon();
     }
@@ -181,7 +190,7 @@ export class Files {
     const entries = await call(callSite(this.list), async () =>
       this.#native.list(
         check.text('path', path),
-        options.recursive ?? false,
+        check.boolean('recursive', options.recursive ?? false),
         check.count('maxEntries', options.maxEntries ?? LIST_MAX_ENTRIES),
       ),
     );
@@ -218,8 +227,22 @@ export class Files {
   /** Removes a file, or with `recursive` a directory with all below it. `false` when nothing was there. */
   async remove(path: string, options: { recursive?: boolean } = {}): Promise<boolean> {
     return call(callSite(this.remove), async () =>
-      this.#native.remove(check.text('path', path), options.recursive ?? false),
+      this.#native.remove(check.text('path', path), check.boolean('recursive', options.recursive ?? false)),
     );
+  }
+}
+
+async function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  if (!signal) return promise;
+  let onAbort = () => {};
+  const aborted = new Promise<never>((_, reject) => {
+    onAbort = () => reject(signal.reason);
+    signal.addEventListener('abort', onAbort, { once: true });
+  });
+  try {
+    return await Promise.race([promise, aborted]);
+  } finally {
+    signal.removeEventListener('abort', onAbort);
   }
 }
 

@@ -1,5 +1,5 @@
 import { SandboxError } from './errors';
-import type { NativeLimits, NativeManager, NativeOpen } from './internal/binding';
+import type { NativeLimits, NativeManager, NativeOpen, NativeScope } from './internal/binding';
 import { abortable, type CallSite, call, callSite } from './internal/call';
 import * as check from './internal/check';
 import { toEngineInfo, toSandboxInfo } from './internal/info';
@@ -14,6 +14,7 @@ import type {
   SandboxManagerOptions,
   SandboxState,
   Scope,
+  TlsOptions,
 } from './options';
 import { Sandbox } from './sandbox';
 
@@ -39,10 +40,16 @@ export class SandboxManager implements AsyncDisposable {
         backend,
       });
     }
+    if (policy.network !== undefined && policy.network !== 'allow' && policy.network !== 'deny') {
+      throw check.invalid('policy.network', '"allow" or "deny"', policy.network);
+    }
+    if (policy.allowedImages !== undefined && !Array.isArray(policy.allowedImages)) {
+      throw check.invalid('policy.allowedImages', 'an array of names', policy.allowedImages);
+    }
     this.#defaults = options.defaults ?? {};
     this.#native = new native.NativeManager({
       dockerHost: check.optionalText('docker.host', docker.host),
-      dockerTls: docker.tls,
+      dockerTls: docker.tls && toNativeTls(docker.tls),
       dockerRuntime: check.optionalText('docker.runtime', docker.runtime),
       allowedImages: policy.allowedImages?.map((image) => check.text('policy.allowedImages', image)),
       maxLimits: toNativeLimits('policy.maxLimits', policy.maxLimits),
@@ -55,8 +62,10 @@ export class SandboxManager implements AsyncDisposable {
 
   /** Gets the session's sandbox, or makes it: `created` tells which. All callers of one key get the same one. */
   async open(options: OpenOptions = {}): Promise<Sandbox> {
+    const site = callSite(this.open);
+    await call(site, async () => check.object('options', options));
     const merged = merge(this.#defaults, options);
-    return abortable(callSite(this.open), merged.signal, async (cancel) => {
+    return abortable(site, merged.signal, async (cancel) => {
       const opened = await this.#native.open(toNativeOpen(merged), merged.onPullProgress, cancel);
       return new Sandbox(opened);
     });
@@ -69,7 +78,9 @@ export class SandboxManager implements AsyncDisposable {
 
   /** All sandboxes on the engine, oldest first. */
   async list(filter: { scope?: Scope; state?: SandboxState } = {}): Promise<SandboxInfo[]> {
-    const found = await call(callSite(this.list), () => this.#native.list(filter.scope));
+    const found = await call(callSite(this.list), async () =>
+      this.#native.list(filter.scope === undefined ? undefined : toNativeScope(filter.scope)),
+    );
     return found.map(toSandboxInfo).filter(({ state }) => filter.state === undefined || state === filter.state);
   }
 
@@ -120,6 +131,23 @@ function merge(defaults: OpenOptions, options: OpenOptions): OpenOptions {
   };
 }
 
+function toNativeTls({ ca, cert, key }: TlsOptions): TlsOptions {
+  return {
+    ca: check.text('docker.tls.ca', ca),
+    cert: check.text('docker.tls.cert', cert),
+    key: check.text('docker.tls.key', key),
+  };
+}
+
+function toNativeScope(scope: NonNullable<OpenOptions['scope']>): NativeScope {
+  check.object('scope', scope);
+  return {
+    workflow: check.optionalText('scope.workflow', scope.workflow),
+    agent: check.optionalText('scope.agent', scope.agent),
+    user: check.optionalText('scope.user', scope.user),
+  };
+}
+
 function toNativeLimits(name: string, limits: Limits = {}): NativeLimits {
   const number = (key: keyof Limits): number | undefined => {
     const value = limits[key];
@@ -137,23 +165,21 @@ function toNativeLimits(name: string, limits: Limits = {}): NativeLimits {
 
 function toNativeOpen(options: OpenOptions): NativeOpen {
   const { scope = {}, network = false, pull = 'missing' } = options;
+  check.optionalFunction('onPullProgress', options.onPullProgress);
+  if (typeof network !== 'boolean') check.object('network', network);
   if (!['missing', 'always', 'never'].includes(pull)) {
     throw check.invalid('pull', '"missing", "always" or "never"', pull);
   }
   return {
-    scope: {
-      workflow: check.optionalText('scope.workflow', scope.workflow),
-      agent: check.optionalText('scope.agent', scope.agent),
-      user: check.optionalText('scope.user', scope.user),
-    },
+    scope: toNativeScope(scope),
     session: check.text('session', options.session ?? 'default'),
     image: check.optionalText('image', options.image),
     workdir: check.optionalText('workdir', options.workdir),
     env: check.texts('env', options.env),
     user: check.optionalText('user', options.user),
     limits: toNativeLimits('limits', options.limits),
-    network: typeof network === 'boolean' ? network : network.enabled,
-    readOnlyRoot: options.readOnlyRoot ?? false,
+    network: check.boolean('network', typeof network === 'boolean' ? network : network.enabled),
+    readOnlyRoot: check.boolean('readOnlyRoot', options.readOnlyRoot ?? false),
     labels: check.texts('labels', options.labels),
     files: Object.entries(options.files ?? {}).map(([path, data]) => ({
       path: check.text('a path of files', path),

@@ -48,6 +48,7 @@ export class Sandbox implements AsyncDisposable {
    */
   async exec(command: Command, options: ExecOptions = {}): Promise<ExecResult> {
     const site = callSite(this.exec);
+    await call(site, async () => check.object('options', options));
     if (options.onStdout || options.onStderr) return this.#execAloud(site, command, options);
     return abortable(site, options.signal, async (cancel) => {
       const stdin = options.stdin === undefined ? undefined : check.bytes('stdin', options.stdin);
@@ -68,7 +69,9 @@ export class Sandbox implements AsyncDisposable {
 
   /** Starts a command that goes on by itself. */
   async spawn(command: Command, options: SpawnOptions = {}): Promise<Process> {
-    const process = await this.#spawn(callSite(this.spawn), command, options, true);
+    const site = callSite(this.spawn);
+    await call(site, async () => check.object('options', options));
+    const process = await this.#spawn(site, command, options, true);
     if (options.onStdout || options.onStderr) {
       // Who waits for the process is told what went wrong with it; a stream that merely ended early is not that.
       follow(process, options).catch(() => {});
@@ -78,10 +81,14 @@ export class Sandbox implements AsyncDisposable {
 
   async #spawn(site: CallSite, command: Command, options: SpawnOptions, keepStdin: boolean): Promise<Process> {
     const { signal } = options;
-    signal?.throwIfAborted();
-    const native: NativeProcess = await call(site, async () =>
+    const native: NativeProcess = await abortable(site, signal, async () =>
       this.#native.spawn(toNativeCommand(command, options, keepStdin)),
     );
+    if (signal?.aborted) {
+      // While it was starting: nobody has heard of it, so nobody else can end it.
+      await native.kill().catch(() => {});
+      throw signal.reason;
+    }
     return new Process(native, signal && endOnAbort(native, signal));
   }
 

@@ -57,7 +57,10 @@ export async function abortable<T>(
   signal: AbortSignal | undefined,
   make: (cancel?: Cancel) => Promise<T>,
 ): Promise<T> {
-  if (!signal) return call(site, make);
+  if (signal === undefined) return call(site, make);
+  if (typeof signal?.addEventListener !== 'function') {
+    throw at(site, new SandboxError('INVALID_ARGUMENT', 'signal must be an AbortSignal'));
+  }
   signal.throwIfAborted();
   const cancel = new native.Cancel();
   const onAbort = () => cancel.cancel();

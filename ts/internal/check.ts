@@ -65,3 +65,17 @@ export function bytes(name: string, value: unknown): Uint8Array {
   if (ArrayBuffer.isView(value)) return Buffer.from(value.buffer, value.byteOffset, value.byteLength);
   throw invalid(name, 'a string or a Uint8Array', value);
 }
+
+export function object<T extends object>(name: string, value: T): T {
+  if (typeof value !== 'object' || value === null) throw invalid(name, 'an object', value);
+  return value;
+}
+
+export function optionalFunction(name: string, value: unknown): void {
+  if (value !== undefined && typeof value !== 'function') throw invalid(name, 'a function', value);
+}
+
+export function boolean(name: string, value: unknown): boolean {
+  if (typeof value !== 'boolean') throw invalid(name, 'true or false', value);
+  return value;
+}

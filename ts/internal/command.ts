@@ -12,6 +12,8 @@ export function toNativeCommand(
   options: Omit<ExecOptions, 'stdin'> & SpawnOptions,
   keepStdin: boolean,
 ): NativeCommand {
+  check.optionalFunction('onStdout', options.onStdout);
+  check.optionalFunction('onStderr', options.onStderr);
   return {
     command: check.command(command),
     cwd: check.optionalText('cwd', options.cwd),
@@ -20,7 +22,7 @@ export function toNativeCommand(
     timeoutMs: check.timeout('timeoutMs', options.timeoutMs),
     killGraceMs: Math.min(check.millis('killGraceMs', options.killGraceMs ?? KILL_GRACE_MS), 2 ** 40),
     maxOutputBytes: check.count('maxOutputBytes', options.maxOutputBytes ?? MAX_OUTPUT_BYTES),
-    detached: options.detached ?? false,
+    detached: check.boolean('detached', options.detached ?? false),
     keepStdin,
   };
 }

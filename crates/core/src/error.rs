@@ -103,6 +103,14 @@ impl Error {
         self
     }
 
+    /// A detail.
+    pub fn detail(&self, key: &str) -> Option<&Value> {
+        match self {
+            Error::Coded { details, .. } => details.get(key),
+            Error::Aborted => None,
+        }
+    }
+
     /// The code; `None` for a cancelled call.
     pub fn code(&self) -> Option<ErrorCode> {
         match self {

@@ -89,8 +89,10 @@ impl Manager {
     }
 
     /// Gets or makes the sandbox of a session. Given up, it leaves no sandbox behind that nobody else uses.
-    pub async fn open(&self, request: OpenRequest) -> Result<Opened> {
+    pub async fn open(&self, mut request: OpenRequest) -> Result<Opened> {
         let (cancel, timeout) = (request.cancel.clone(), request.timeout);
+        let giving_up = cancel.child_token();
+        request.cancel = giving_up.clone();
         let inner = Arc::clone(&self.0);
         let mut opening = tokio::spawn(async move { inner.open(request).await });
         let given_up = tokio::select! {
@@ -104,6 +106,7 @@ impl Manager {
                 Error::new(ErrorCode::TimedOut, format!("the sandbox was not open after {limit} ms"))
             }
         };
+        giving_up.cancel();
         tokio::spawn(async move {
             if let Ok(Ok(opened)) = opening.await
                 && opened.created
@@ -314,7 +317,8 @@ impl Inner {
             Sandbox::link(backend, record.handle.clone(), stream, self.client, record.image.clone()).await
         };
         match linked.await {
-            Ok(sandbox) => Ok(Some(Arc::new(sandbox))),
+            Ok(sandbox) if sandbox.id() == record.id => Ok(Some(Arc::new(sandbox))),
+            Ok(_) => Ok(None),
             Err(error) if error.code() == Some(ErrorCode::SandboxLost) => Ok(None),
             Err(error) => Err(error),
         }
@@ -360,6 +364,8 @@ fn check_same(request: &OpenRequest, image: &str, sandbox: &Sandbox) -> Result<(
 
 /// Puts into a new sandbox what it was ordered with.
 async fn furnish(sandbox: &Sandbox, request: &OpenRequest) -> Result<()> {
+    // The guest has made it; this is where one that cannot be made, or a user that is not there, is told of.
+    sandbox.mkdir(sandbox.workdir(), None).await?;
     for (path, content) in &request.files {
         let write = crate::WriteRequest { path: path.clone(), ..Default::default() };
         sandbox.write_file(&write, content.clone()).await?;

@@ -50,6 +50,10 @@ impl Connect for IntoBox {
     async fn connect(&self) -> Result<ByteStream> {
         self.backend.link(&self.handle).await
     }
+
+    async fn explain(&self, error: Error) -> Error {
+        self.backend.fate(&self.handle).await.unwrap_or(error)
+    }
 }
 
 impl Sandbox {

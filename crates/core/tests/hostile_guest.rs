@@ -65,6 +65,11 @@ impl Backend for Fake {
         }
     }
 
+    async fn fate(&self, _: &str) -> Option<Error> {
+        let lost = Error::new(ErrorCode::SandboxLost, "gone").with("reason", "removed");
+        self.setup.lock().await.is_none().then_some(lost)
+    }
+
     async fn find(&self, _: &str) -> Result<Option<BoxRecord>> {
         Ok(None)
     }

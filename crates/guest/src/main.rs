@@ -55,7 +55,8 @@ fn init(setup: Setup) -> std::io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .max_blocking_threads(4)
-        .thread_stack_size(128 * 1024)
+        // Only what is touched counts; a tree may be thousands of folders deep.
+        .thread_stack_size(8 * 1024 * 1024)
         .thread_keep_alive(std::time::Duration::from_secs(u32::MAX.into()))
         .build()?;
     // One helper thread from the start, and for ever: under a fork bomb there may be no room for a first one, and the

@@ -62,7 +62,7 @@ async fn answer(sandbox: &Rc<Sandbox>, client: u128, request: Request, channel: 
             process::serve_read(&processes.get(&exec_id)?, since_seq, max_chunks, wait_ms, channel).await
         }
         Request::Stdin { exec_id } => process::serve_stdin(&processes.get(&exec_id)?, channel).await,
-        Request::Kill { exec_id, how } => process::serve_kill(&processes.get(&exec_id)?, how).await,
+        Request::Kill { exec_id, how } => process::serve_kill(&processes.get_started(&exec_id).await?, how).await,
         Request::Processes => Ok(Reply::Processes(processes.list())),
         Request::Write(write) => files::write(place(&write.path)?, write, channel).await,
         Request::ReadFile { path, offset, limit } => files::read(place(&path)?, offset, limit, channel).await,

@@ -8,9 +8,9 @@ use std::time::SystemTime;
 use async_trait::async_trait;
 use cofferdam_protocol::Setup;
 
-use crate::Result;
 use crate::guest::ByteStream;
 use crate::options::{Limits, OnPull, PullPolicy};
+use crate::{Error, Result};
 
 /// A box to make.
 #[derive(Debug, Clone)]
@@ -134,6 +134,9 @@ pub trait Backend: Send + Sync {
 
     /// A further stream into a box; `SANDBOX_LOST` with the reason when there is none.
     async fn link(&self, handle: &str) -> Result<ByteStream>;
+
+    /// Why a box is no more: `SANDBOX_LOST` with the reason; `None` while it is there.
+    async fn fate(&self, handle: &str) -> Option<Error>;
 
     /// A stream that does not pass through the engine, where there is a way to one.
     async fn shortcut(&self, _handle: &str) -> Option<ByteStream> {

@@ -5,10 +5,12 @@
 //! and never started twice.
 
 use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use cofferdam_protocol::{Hello, Reply, Request};
 use tokio::sync::Mutex;
+use tokio::time::Instant;
 
 use super::ByteStream;
 use super::channel::unexpected;
@@ -20,12 +22,23 @@ use crate::{Error, ErrorCode, Result};
 pub trait Connect: Send + Sync {
     /// A further stream into the box; `SANDBOX_LOST` when there is no box any more.
     async fn connect(&self) -> Result<ByteStream>;
+
+    /// What is really wrong when nobody answers on such a stream: `SANDBOX_LOST` when the box went away meanwhile.
+    async fn explain(&self, error: Error) -> Error;
 }
+
+/// How long a broken link is tried to be made again before the sandbox is given up. A box that is just dying is there
+/// for its engine, and not for us.
+const RECONNECT: Duration = Duration::from_secs(3);
+
+/// Between two tries.
+const TRY_AGAIN: Duration = Duration::from_millis(50);
 
 /// The guest of one sandbox.
 pub struct Guest {
     connect: Box<dyn Connect>,
     client: u128,
+    sandbox_id: String,
     link: RwLock<Option<Arc<Link>>>,
     connecting: Mutex<()>,
     closed: RwLock<Option<Error>>,
@@ -38,6 +51,7 @@ impl Guest {
         Ok(Guest {
             connect,
             client,
+            sandbox_id: link.hello().setup.sandbox_id.clone(),
             link: RwLock::new(Some(Arc::new(link))),
             connecting: Mutex::default(),
             closed: RwLock::default(),
@@ -53,11 +67,9 @@ impl Guest {
     pub async fn upgrade(&self, stream: ByteStream) -> Result<()> {
         let link = Arc::new(Link::open(stream, self.client).await?);
         let _one_at_a_time = self.connecting.lock().await;
-        let same = |old: &Link| old.hello().setup.sandbox_id == link.hello().setup.sandbox_id;
-        let mut current = self.link.write().unwrap_or_else(PoisonError::into_inner);
         // Closed meanwhile, or somebody else's sandbox: then not.
-        if self.closed().is_none() && current.as_deref().is_some_and(same) {
-            *current = Some(link);
+        if self.closed().is_none() && link.hello().setup.sandbox_id == self.sandbox_id {
+            *self.link.write().unwrap_or_else(PoisonError::into_inner) = Some(link);
         }
         Ok(())
     }
@@ -90,11 +102,28 @@ impl Guest {
         if let Some(link) = self.current().filter(|link| link.is_alive()) {
             return Ok(link);
         }
-        let link = Arc::new(Link::open(self.connect.connect().await?, self.client).await?);
+        let link = Arc::new(self.reconnect().await?);
         *self.link.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&link));
         match self.closed() {
             Some(error) => Err(error),
             None => Ok(link),
+        }
+    }
+
+    async fn reconnect(&self) -> Result<Link> {
+        let deadline = Instant::now() + RECONNECT;
+        loop {
+            let error = match Link::open(self.connect.connect().await?, self.client).await {
+                Ok(link) if link.hello().setup.sandbox_id == self.sandbox_id => return Ok(link),
+                Ok(_) => Error::new(ErrorCode::SandboxLost, "another sandbox answers in its place")
+                    .with("reason", "replaced"),
+                Err(error) => self.connect.explain(error).await,
+            };
+            let is_final = error.code() == Some(ErrorCode::SandboxLost) && error.detail("reason").is_some();
+            if is_final || Instant::now() >= deadline {
+                return Err(error);
+            }
+            tokio::time::sleep(TRY_AGAIN).await;
         }
     }
 

@@ -104,11 +104,11 @@ impl Guest {
     }
 
     /// Begins a file whose content comes piece by piece.
-    pub async fn file_writer(&self, write: &WriteRequest) -> Result<FileWriter> {
+    pub async fn file_writer(self: &Arc<Self>, write: &WriteRequest) -> Result<FileWriter> {
         check_path(&write.path)?;
         let request = write.to_request();
         let channel = self.with_link(|link| std::future::ready(link.request(&request, 1))).await?;
-        Ok(FileWriter { channel })
+        Ok(FileWriter { guest: Arc::clone(self), channel })
     }
 
     /// Reads at most `limit` bytes from `offset` on.
@@ -250,6 +250,7 @@ fn too_many(list: &ListRequest) -> Error {
 
 /// A file that is being written. It appears when finished; dropped before that, it never was.
 pub struct FileWriter {
+    guest: Arc<Guest>,
     channel: Channel,
 }
 
@@ -257,17 +258,25 @@ impl FileWriter {
     /// Adds to the content, as fast as the sandbox takes it.
     pub async fn write(&mut self, bytes: Bytes) -> Result<()> {
         let sender = self.channel.sender();
-        tokio::select! {
+        let outcome = tokio::select! {
             biased;
-            reply = self.channel.reply() => Err(reply.map_err(Error::from)?.err().unwrap_or_else(unexpected)),
-            sent = sender.send(bytes) => Ok(sent?),
+            // It answers before the end only to refuse.
+            reply = self.channel.reply() => reply.map(|reply| Err(reply.err().unwrap_or_else(unexpected))),
+            sent = sender.send(bytes) => sent.map(Ok),
+        };
+        match outcome {
+            Ok(outcome) => outcome,
+            Err(end) => Err(self.guest.explain(end).await),
         }
     }
 
     /// Makes the file appear; gives its absolute path and its size.
     pub async fn finish(mut self) -> Result<(String, u64)> {
         self.channel.sender().end();
-        self.channel.reply().await.map_err(Error::from)?.and_then(written)
+        match self.channel.reply().await {
+            Ok(reply) => reply.and_then(written),
+            Err(end) => Err(self.guest.explain(end).await),
+        }
     }
 }
 

@@ -216,6 +216,9 @@ impl Shared {
         let Some(slot) = channels.open.get_mut(&id) else { return Ok(()) };
         if frame.kind.is_flow_controlled() {
             let length = frame.payload.len() as u32;
+            if length == 0 {
+                return Err("a data frame without data, which would cost nothing".to_owned());
+            }
             slot.window = slot.window.checked_sub(length).ok_or("more data than was granted")?;
         }
         let event = match frame.kind {

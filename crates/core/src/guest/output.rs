@@ -8,7 +8,7 @@ use cofferdam_protocol::{Output, Reply, Request};
 use super::channel::{Channel, unexpected};
 use super::connection::Guest;
 use super::link::{Event, LinkEnd};
-use crate::Result;
+use crate::{Error, ErrorCode, Result};
 
 /// Which of a process's two output streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,12 +36,14 @@ pub struct OutputStream {
     exec_id: String,
     channel: Option<Channel>,
     seen: u64,
+    /// After a link broke, until the next chunk shows whether any was lost with it.
+    rejoined: bool,
     done: bool,
 }
 
 impl OutputStream {
     pub(super) fn new(guest: Arc<Guest>, exec_id: String, since: u64) -> OutputStream {
-        OutputStream { guest, exec_id, channel: None, seen: since, done: false }
+        OutputStream { guest, exec_id, channel: None, seen: since, rejoined: false, done: false }
     }
 
     /// At least one chunk and at most `max`, as they are there; none after the end.
@@ -62,7 +64,12 @@ impl OutputStream {
                 },
             };
             match channel.next().await {
+                Ok(Event::Output(_, seq, _)) if self.rejoined && seq > self.seen + 1 => {
+                    self.done = true;
+                    return Err(lost_output(&self.exec_id, self.seen));
+                }
                 Ok(Event::Output(stream, seq, data)) if seq > self.seen => {
+                    self.rejoined = false;
                     self.seen = seq;
                     chunks.push(Chunk { seq, stream, data });
                 }
@@ -71,6 +78,7 @@ impl OutputStream {
                 Ok(_) => return Err(unexpected()),
                 Err(LinkEnd::Broken(_)) if !broken => {
                     broken = true;
+                    self.rejoined = true;
                     self.channel = None;
                 }
                 Err(end) => return Err(self.guest.explain(end).await),
@@ -86,4 +94,13 @@ impl OutputStream {
             Err(end) => Ok(Err(end)),
         }
     }
+}
+
+/// More was under way when the link broke than the guest keeps.
+fn lost_output(exec_id: &str, seen: u64) -> Error {
+    let message = format!(
+        "output of {exec_id} after chunk {seen} was lost when the connection to the sandbox broke; read({{ sinceSeq: {seen} }}) \
+         gives what is still kept"
+    );
+    Error::new(ErrorCode::SandboxLost, message).with("execId", exec_id).with("sinceSeq", seen)
 }

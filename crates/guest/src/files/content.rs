@@ -112,7 +112,7 @@ fn open_regular(place: &Place) -> Result<File, Fault> {
     if metadata.is_file() { Ok(file) } else { Err(not_regular(&place.path)) }
 }
 
-fn not_regular(path: &Path) -> Fault {
+pub(super) fn not_regular(path: &Path) -> Fault {
     let message = format!("\"{}\" is a device, a socket or a FIFO, not a regular file", path.display());
     fault(FaultCode::InvalidArgument, message)
 }

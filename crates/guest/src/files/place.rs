@@ -21,7 +21,7 @@ impl Place {
         if path.is_empty() || path.contains('\0') {
             return Err(fault(FaultCode::InvalidArgument, format!("{path:?} is not a path")));
         }
-        let owner = users::resolve(setup.user.as_deref()).unwrap_or_default().owner();
+        let owner = users::resolve(setup.user.as_deref())?.owner();
         // Without `.`; but `..` after a link is for the kernel to follow.
         let path = Path::new(&setup.workdir).join(path).components().collect();
         Ok(Place { path, owner })

@@ -9,6 +9,7 @@ use std::path::Path;
 use cofferdam_protocol::{Fault, Reply};
 use rustix::fs::{AtFlags, CWD, Gid, Uid, chownat, fchown, utimensat};
 
+use super::content::not_regular;
 use super::listing::is_absent;
 use super::place::{Place, io_fault};
 use crate::process::users::Owner;
@@ -24,9 +25,15 @@ pub(crate) fn make_dirs(path: &Path, mode: Option<u32>, owner: Owner) -> io::Res
                 None => Ok(()),
             }
         }
-        Err(error) if error.kind() == io::ErrorKind::NotFound && path.parent().is_some() => {
-            make_dirs(path.parent().unwrap_or(path), None, owner)?;
-            make_dirs(path, mode, owner)
+        // Some file systems (procfs) say the same of a folder whose parent is there: then making parents is no help.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            match path.parent().filter(|parent| !parent.is_dir()) {
+                Some(parent) => {
+                    make_dirs(parent, None, owner)?;
+                    make_dirs(path, mode, owner)
+                }
+                None => Err(error),
+            }
         }
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => Ok(()),
         Err(error) => Err(error),
@@ -63,21 +70,30 @@ pub(crate) fn mkdir(place: &Place, mode: Option<u32>) -> Result<Reply, Fault> {
 
 /// The parents of where something is about to go.
 fn make_parents(to: &Place) -> Result<(), Fault> {
-    match to.path.parent() {
-        Some(folder) => make_dirs(folder, None, to.owner).map_err(|error| io_fault("make the folder", folder, &error)),
-        None => Ok(()),
-    }
+    let Some(folder) = to.path.parent() else { return Ok(()) };
+    let made = match folder.metadata() {
+        Ok(there) if there.is_dir() => Ok(()),
+        Ok(_) => Err(io::Error::from_raw_os_error(libc::ENOTDIR)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => make_dirs(folder, None, to.owner),
+        Err(error) => Err(error),
+    };
+    made.map_err(|error| io_fault("make the folder", folder, &error))
 }
 
 pub(crate) fn rename(from: &Place, to: &Place) -> Result<Reply, Fault> {
     // The missing side is named: the kernel's error does not say which it was.
     let there = from.path.symlink_metadata().map_err(|error| from.fault("move", &error))?;
     make_parents(to)?;
+    refuse_special(to)?;
     match fs::rename(&from.path, &to.path) {
         Ok(()) => Ok(Reply::Done),
         Err(error) if error.raw_os_error() == Some(libc::EXDEV) => {
-            copy_any(&from.path, &there, &to.path, None).map_err(|error| to.fault("move to", &error))?;
-            remove_any(&from.path, &there).map_err(|error| from.fault("remove", &error))?;
+            copy_or_undo(&from.path, &there, to, None).map_err(|error| to.fault("move to", &error))?;
+            remove_any(&from.path, &there).map_err(|error| {
+                // What cannot be taken away from there was not moved.
+                let _ = remove_any(&to.path, &there);
+                from.fault("move", &error)
+            })?;
             Ok(Reply::Done)
         }
         Err(error) => Err(to.fault("move to", &error)),
@@ -86,15 +102,52 @@ pub(crate) fn rename(from: &Place, to: &Place) -> Result<Reply, Fault> {
 
 pub(crate) fn copy(from: &Place, to: &Place) -> Result<Reply, Fault> {
     let there = from.path.symlink_metadata().map_err(|error| from.fault("copy", &error))?;
-    if there.is_dir() && to.path.starts_with(&from.path) {
+    if there.is_dir() && is_inside(&to.path, &from.path) {
         return Err(to.fault("copy a folder into itself, to", &io::Error::from_raw_os_error(libc::EINVAL)));
     }
     if !there.is_dir() && to.path.is_dir() {
         return Err(to.fault("copy over", &io::Error::from_raw_os_error(libc::EISDIR)));
     }
+    let identity = |path: &Path| path.metadata().map(|file| (file.dev(), file.ino())).ok();
+    if !there.is_dir() && identity(&from.path).is_some() && identity(&from.path) == identity(&to.path) {
+        return Err(to.fault("copy a file onto itself, at", &io::Error::from_raw_os_error(libc::EINVAL)));
+    }
     make_parents(to)?;
-    copy_any(&from.path, &there, &to.path, Some(to.owner)).map_err(|error| to.fault("copy to", &error))?;
+    refuse_special(from)?;
+    refuse_special(to)?;
+    copy_or_undo(&from.path, &there, to, Some(to.owner)).map_err(|error| to.fault("copy to", &error))?;
     Ok(Reply::Done)
+}
+
+/// Whatever the links and dots in the two paths.
+fn is_inside(path: &Path, folder: &Path) -> bool {
+    let real = |path: &Path| path.ancestors().find_map(|ancestor| ancestor.canonicalize().ok());
+    match (real(path), folder.canonicalize()) {
+        (Some(path), Ok(folder)) => path.starts_with(folder),
+        _ => false,
+    }
+}
+
+/// Devices, sockets and FIFOs are not content, nor are they to be replaced by some.
+fn refuse_special(place: &Place) -> Result<(), Fault> {
+    match place.path.metadata() {
+        Ok(there) if !there.is_file() && !there.is_dir() => Err(not_regular(&place.path)),
+        Err(error) if error.raw_os_error() == Some(libc::ELOOP) => Err(place.fault("use", &error)),
+        _ => Ok(()),
+    }
+}
+
+/// A copy that fails half way is removed again, unless something was there before.
+fn copy_or_undo(from: &Path, there: &Metadata, to: &Place, owner: Option<Owner>) -> io::Result<()> {
+    let is_new = to.path.symlink_metadata().is_err();
+    let outcome = copy_any(from, there, &to.path, owner);
+    if outcome.is_err()
+        && is_new
+        && let Ok(half) = to.path.symlink_metadata()
+    {
+        let _ = remove_any(&to.path, &half);
+    }
+    outcome
 }
 
 /// Copies with modes and times; with `owner` to that owner, without to the same one.

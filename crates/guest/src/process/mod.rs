@@ -33,7 +33,13 @@ pub(crate) async fn serve_start(
 ) -> Result<Reply, Failure> {
     let (stdin, output) = (start.stdin, start.output);
     // A task of its own: a link that breaks in this moment must not leave a command behind that nobody knows of.
-    let beginning = tokio::task::spawn_local(begin(Rc::clone(sandbox), client, start));
+    let starting = sandbox.processes.starting(&start.exec_id);
+    let begin = begin(Rc::clone(sandbox), client, start);
+    let beginning = tokio::task::spawn_local(async move {
+        let process = begin.await;
+        drop(starting);
+        process
+    });
     let crashed = |error| fault(FaultCode::Internal, format!("starting the command failed: {error}"));
     let process = beginning.await.map_err(crashed)??;
     if output == Output::Hold {

@@ -8,6 +8,7 @@ use std::rc::Rc;
 
 use cofferdam_protocol::{Fault, FaultCode, ProcessInfo};
 use rustix::process::{Pid, WaitOptions, wait};
+use tokio::sync::Notify;
 
 use super::oom;
 use super::state::{Control, Process};
@@ -22,6 +23,9 @@ pub(crate) struct Processes {
     /// Kills for memory that are accounted for.
     pub(crate) oom_kills: Cell<Option<u64>>,
     all: RefCell<Vec<Rc<Process>>>,
+    /// Asked for, but not yet known whether they run.
+    starting: RefCell<HashSet<String>>,
+    started: Notify,
     /// Supervisors not reaped yet, whose numbers therefore cannot have been given to another process.
     supervisors: RefCell<HashSet<i32>>,
 }
@@ -32,6 +36,8 @@ impl Processes {
             lease,
             oom_kills: Cell::new(oom::kills()),
             all: RefCell::default(),
+            starting: RefCell::default(),
+            started: Notify::new(),
             supervisors: RefCell::default(),
         })
     }
@@ -41,6 +47,23 @@ impl Processes {
             let message = format!("there is no process \"{exec_id}\" in this sandbox; of those that ended, only the last {MAX_ENDED} are kept");
             fault(FaultCode::ProcessNotFound, message)
         })
+    }
+
+    /// As [`Processes::get`], for one that may be just starting: who kills it must not come too early.
+    pub(crate) async fn get_started(&self, exec_id: &str) -> Result<Rc<Process>, Fault> {
+        loop {
+            let started = self.started.notified();
+            if !self.starting.borrow().contains(exec_id) {
+                return self.get(exec_id);
+            }
+            started.await;
+        }
+    }
+
+    /// A start is under way for as long as the guard lives.
+    pub(crate) fn starting(self: &Rc<Self>, exec_id: &str) -> Starting {
+        self.starting.borrow_mut().insert(exec_id.to_owned());
+        Starting { processes: Rc::clone(self), exec_id: exec_id.to_owned() }
     }
 
     pub(crate) fn insert(&self, process: &Rc<Process>) {
@@ -87,5 +110,17 @@ impl Processes {
         while let Ok(Some((pid, _))) = wait(WaitOptions::NOHANG) {
             self.supervisors.borrow_mut().remove(&Pid::as_raw(Some(pid)));
         }
+    }
+}
+
+pub(crate) struct Starting {
+    processes: Rc<Processes>,
+    exec_id: String,
+}
+
+impl Drop for Starting {
+    fn drop(&mut self) {
+        self.processes.starting.borrow_mut().remove(&self.exec_id);
+        self.processes.started.notify_waiters();
     }
 }

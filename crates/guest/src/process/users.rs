@@ -77,7 +77,9 @@ fn resolve_in(user: &str, passwd: &str, group: &str) -> Result<User, Fault> {
         let message = format!("there is no {what} \"{name}\" in the sandbox's {file}; give a number, or add it first");
         fault(FaultCode::InvalidArgument, message)
     };
-    let number = who.parse::<u32>().ok();
+    // To the kernel the last number means "leave it as it is".
+    let id = |text: &str| text.parse::<u32>().ok().filter(|id| *id != u32::MAX);
+    let number = id(who);
     let account = records(passwd).find(|fields| match number {
         Some(uid) => field(fields, 2) == Some(uid),
         None => fields.first() == Some(&who),
@@ -96,7 +98,7 @@ fn resolve_in(user: &str, passwd: &str, group: &str) -> Result<User, Fault> {
     if let Some(name) = group_name {
         let listed =
             || records(group).find(|fields| fields.first() == Some(&name)).and_then(|fields| field(&fields, 2));
-        found.gid = name.parse().ok().or_else(listed).ok_or_else(|| unknown("group", name, "/etc/group"))?;
+        found.gid = id(name).or_else(listed).ok_or_else(|| unknown("group", name, "/etc/group"))?;
     } else if let Some(name) = found.name.clone() {
         let is_member = |fields: &Vec<&str>| fields.get(3).is_some_and(|list| list.split(',').any(|who| who == name));
         found.groups = records(group).filter(is_member).filter_map(|fields| field(&fields, 2)).collect();
@@ -132,6 +134,8 @@ mod tests {
         assert_eq!(ids("4711"), Ok((4711, 0, vec![])));
         assert_eq!(ids("nobody-here"), Err(FaultCode::InvalidArgument));
         assert_eq!(ids("ann:nope"), Err(FaultCode::InvalidArgument));
-        assert_eq!(ids(""), Err(FaultCode::InvalidArgument));
+        for bad in ["", "4294967295", "0:4294967295", "-1", "99999999999"] {
+            assert_eq!(ids(bad), Err(FaultCode::InvalidArgument), "{bad}");
+        }
     }
 }

@@ -4,7 +4,8 @@ use std::collections::HashMap;
 
 use bollard::exec::{CreateExecOptions, StartExecOptions, StartExecResults};
 use bollard::models::{
-    ContainerCreateBody, ContainerState, HealthConfig, HostConfig, HostConfigLogConfig, ResourcesUlimits,
+    ContainerCreateBody, ContainerState, ContainerStateStatusEnum, HealthConfig, HostConfig, HostConfigLogConfig,
+    ResourcesUlimits,
 };
 use bollard::query_parameters::{AttachContainerOptions, CreateContainerOptions};
 use cofferdam_protocol::GUEST_PATH;
@@ -101,34 +102,41 @@ pub(super) async fn link(engine: &Engine, handle: &str) -> Result<ByteStream> {
 
 /// Why there is no way into a container any more.
 async fn lost(engine: &Engine, handle: &str, error: bollard::errors::Error) -> Error {
-    let lost = |reason: &str, message: String| {
-        Error::new(ErrorCode::SandboxLost, format!("{message}; open() gives a new one")).with("reason", reason)
-    };
-    let state = match engine.client.inspect_container(handle, None).await {
-        Ok(container) => container.state.unwrap_or_default(),
-        Err(error) if status(&error) == Some(404) => {
-            return lost("removed", "the sandbox is gone: its container was removed, or its lease ran out".to_owned());
-        }
-        Err(error) => return engine.error("look at the sandbox", error),
-    };
-    match state {
-        ContainerState { paused: Some(true), .. } => {
-            Error::new(ErrorCode::Unsupported, "the sandbox's container is paused; unpause it first")
-        }
-        ContainerState { running: Some(true), .. } => engine.error("link to the sandbox", error),
-        ContainerState { oom_killed: Some(true), .. } => {
-            lost("oom", "the sandbox is gone: it ran out of memory".to_owned())
-        }
-        ContainerState { exit_code, .. } => {
-            let code = exit_code.unwrap_or_default();
-            lost("exited", format!("the sandbox is gone: its container ended with exit code {code}"))
-                .with("exitCode", code)
-        }
+    match fate(engine, handle).await {
+        Some(fate) => fate,
+        None => engine.error("link to the sandbox", error),
     }
 }
 
+/// What has become of a container; `None` while it runs.
+pub(super) async fn fate(engine: &Engine, handle: &str) -> Option<Error> {
+    let lost = |reason: &str, message: String| {
+        Error::new(ErrorCode::SandboxLost, format!("the sandbox is gone: {message}; open() gives a new one"))
+            .with("reason", reason)
+    };
+    let removed = || lost("removed", "its container was removed, or its lease ran out".to_owned());
+    let state = match engine.client.inspect_container(handle, None).await {
+        Ok(container) => container.state.unwrap_or_default(),
+        Err(error) if status(&error) == Some(404) => return Some(removed()),
+        Err(error) => return Some(engine.error("look at the sandbox", error)),
+    };
+    Some(match state {
+        ContainerState { paused: Some(true), .. } => {
+            Error::new(ErrorCode::Unsupported, "the sandbox's container is paused; unpause it first")
+        }
+        ContainerState { status: Some(ContainerStateStatusEnum::REMOVING), .. } => removed(),
+        ContainerState { running: Some(true), .. } => return None,
+        ContainerState { oom_killed: Some(true), .. } => lost("oom", "it ran out of memory".to_owned()),
+        ContainerState { exit_code, .. } => {
+            let code = exit_code.unwrap_or_default();
+            lost("exited", format!("its container ended with exit code {code}")).with("exitCode", code)
+        }
+    })
+}
+
 fn body(engine: &Engine, spec: &BoxSpec, runtime: Option<&str>) -> Result<ContainerCreateBody> {
-    let megabytes = |count: Option<u64>| count.map(|count| i64::try_from(count << 20).unwrap_or(i64::MAX));
+    let megabytes =
+        |count: Option<u64>| count.map(|count| i64::try_from(count.saturating_mul(1 << 20)).unwrap_or(i64::MAX));
     let memory = megabytes(spec.limits.memory_mb);
     // Engines refuse more processors than they have; the default must work on a small machine.
     let nano_cpus = spec.limits.cpus.map(|cpus| (cpus.min(engine.cpus) * 1e9) as i64);
@@ -138,7 +146,9 @@ fn body(engine: &Engine, spec: &BoxSpec, runtime: Option<&str>) -> Result<Contai
         hard: Some(count),
     });
     let tmpfs = spec.read_only_root.then(|| {
-        let writable = |path: &str| (path.to_owned(), "exec,mode=1777".to_owned());
+        // Both together stay below the memory limit: what is written there is memory that nobody can be killed for.
+        let size = memory.map(|bytes| format!(",size={}", bytes / 5 * 2)).unwrap_or_default();
+        let writable = |path: &str| (path.to_owned(), format!("exec,mode=1777{size}"));
         HashMap::from([writable("/tmp"), writable(&spec.setup.workdir)])
     });
     Ok(ContainerCreateBody {

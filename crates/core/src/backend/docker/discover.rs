@@ -46,7 +46,13 @@ async fn try_host(host: &str, tls: Option<&TlsFiles>) -> Result<Client> {
     let client = client(host, tls)?;
     match tokio::time::timeout(FIRST_ANSWER, client.negotiate_version()).await {
         Ok(Ok(client)) => Ok(client),
-        Ok(Err(error)) => Err(engine_error("say its version", host, error)),
+        Ok(Err(error)) => {
+            let why = engine_error("say its version", host, error);
+            Err(match why.code() {
+                Some(ErrorCode::EngineUnavailable) => why,
+                _ => unavailable(host, &why.to_string()),
+            })
+        }
         Err(_) => Err(unavailable(host, &format!("it did not answer within {} s", FIRST_ANSWER.as_secs()))),
     }
 }

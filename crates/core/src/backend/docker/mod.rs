@@ -174,6 +174,10 @@ impl Backend for Docker {
         }
     }
 
+    async fn fate(&self, handle: &str) -> Option<Error> {
+        container::fate(self.engine().await.ok()?, handle).await
+    }
+
     async fn shortcut(&self, handle: &str) -> Option<ByteStream> {
         shortcut::open(self.engine().await.ok()?, handle).await
     }
