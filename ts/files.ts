@@ -70,6 +70,7 @@ export class Files {
    */
   async write(path: string, data: FileData, options: WriteOptions = {}): Promise<{ path: string; sizeBytes: number }> {
     const site = callSite(this.write);
+    await call(site, async () => check.object('options', options));
     return abortable(site, options.signal, async (cancel) => {
       const write: NativeWrite = {
         path: check.text('path', path),
@@ -120,7 +121,9 @@ export class Files {
     path: string,
     options: { offset?: number; maxBytes?: number; signal?: AbortSignal } = {},
   ): Promise<FileContent> {
-    const { bytes, truncated, sizeBytes } = await abortable(callSite(this.read), options.signal, async (cancel) =>
+    const site = callSite(this.read);
+    await call(site, async () => check.object('options', options));
+    const { bytes, truncated, sizeBytes } = await abortable(site, options.signal, async (cancel) =>
       this.#native.readFile(
         check.text('path', path),
         check.count('offset', options.offset ?? 0),
@@ -133,8 +136,10 @@ export class Files {
 
   /** The whole file as text. One that is longer than `maxBytes` (64 MiB) rejects with `LIMIT_EXCEEDED`. */
   async readText(path: string, options: { maxBytes?: number; signal?: AbortSignal } = {}): Promise<string> {
+    const site = callSite(this.readText);
+    await call(site, async () => check.object('options', options));
     const { signal, maxBytes = READ_TEXT_MAX_BYTES } = options;
-    return abortable(callSite(this.readText), signal, async (cancel) => {
+    return abortable(site, signal, async (cancel) => {
       const limit = check.count('maxBytes', maxBytes);
       const content = await this.#native.readFile(check.text('path', path), 0, limit, cancel);
       if (content.truncated) {
@@ -190,7 +195,7 @@ export class Files {
     const entries = await call(callSite(this.list), async () =>
       this.#native.list(
         check.text('path', path),
-        check.boolean('recursive', options.recursive ?? false),
+        check.boolean('recursive', check.object('options', options).recursive ?? false),
         check.count('maxEntries', options.maxEntries ?? LIST_MAX_ENTRIES),
       ),
     );
@@ -210,8 +215,10 @@ export class Files {
 
   /** Makes a directory with its parents. One that is there is fine. */
   async mkdir(path: string, options: { mode?: number } = {}): Promise<void> {
-    const mode = options.mode === undefined ? undefined : checkMode(options.mode);
-    return call(callSite(this.mkdir), async () => this.#native.mkdir(check.text('path', path), mode));
+    return call(callSite(this.mkdir), async () => {
+      const { mode } = check.object('options', options);
+      return this.#native.mkdir(check.text('path', path), mode === undefined ? undefined : checkMode(mode));
+    });
   }
 
   /** Moves a file or a directory; a file at `to` is replaced. */
@@ -227,7 +234,10 @@ export class Files {
   /** Removes a file, or with `recursive` a directory with all below it. `false` when nothing was there. */
   async remove(path: string, options: { recursive?: boolean } = {}): Promise<boolean> {
     return call(callSite(this.remove), async () =>
-      this.#native.remove(check.text('path', path), check.boolean('recursive', options.recursive ?? false)),
+      this.#native.remove(
+        check.text('path', path),
+        check.boolean('recursive', check.object('options', options).recursive ?? false),
+      ),
     );
   }
 }

@@ -365,7 +365,12 @@ fn check_same(request: &OpenRequest, image: &str, sandbox: &Sandbox) -> Result<(
 /// Puts into a new sandbox what it was ordered with.
 async fn furnish(sandbox: &Sandbox, request: &OpenRequest) -> Result<()> {
     // The guest has made it; this is where one that cannot be made, or a user that is not there, is told of.
-    sandbox.mkdir(sandbox.workdir(), None).await?;
+    sandbox.mkdir(sandbox.workdir(), None).await.map_err(|error| match error.code() {
+        Some(ErrorCode::FileExists) => {
+            Error::new(ErrorCode::NotADirectory, format!("workdir {:?} is a file in this image", sandbox.workdir()))
+        }
+        _ => error,
+    })?;
     for (path, content) in &request.files {
         let write = crate::WriteRequest { path: path.clone(), ..Default::default() };
         sandbox.write_file(&write, content.clone()).await?;

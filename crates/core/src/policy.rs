@@ -5,6 +5,9 @@ use globset::{Glob, GlobSetBuilder};
 use crate::options::{Limits, OpenRequest};
 use crate::{Error, ErrorCode, Result};
 
+/// The kernel's own default for `fs.nr_open`.
+const MAX_OPEN_FILES: u64 = 1024 * 1024;
+
 /// Whether callers may ask for network at all.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum NetworkRule {
@@ -39,6 +42,9 @@ impl Policy {
         check("limits.memoryMb", as_f64(asked.memory_mb), as_f64(self.max_limits.memory_mb), 16.0)?;
         check("limits.pids", as_f64(asked.pids), as_f64(self.max_limits.pids), 8.0)?;
         check("limits.openFiles", as_f64(asked.open_files), as_f64(self.max_limits.open_files), 64.0)?;
+        if asked.open_files.is_some_and(|count| count > MAX_OPEN_FILES) {
+            return Err(Error::invalid(format!("limits.openFiles may be at most {MAX_OPEN_FILES}, as Linux has it")));
+        }
         let standard = Limits::standard();
         // What was not asked for gets the default, or the ceiling where that is lower.
         Ok(asked.or(Limits {
