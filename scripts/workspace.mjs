@@ -19,11 +19,14 @@ export function requireTools() {
   }
 }
 
-/** `npm ci`, unless what is installed is as new as the lock file. */
+/**
+ * Installs what the lock file says, unless what is installed is as new. Not `npm ci`: a lock file without download addresses
+ * has no entries for other platforms' optional packages, and `npm ci` takes that for an error.
+ */
 export async function installDependencies(steps) {
   const installed = 'node_modules/.package-lock.json';
   const fresh = existsSync(installed) && statSync(installed).mtimeMs >= statSync('package-lock.json').mtimeMs;
-  if (!fresh) await steps.run('npm ci', 'npm', ['ci', '--no-audit', '--no-fund']);
+  if (!fresh) await steps.run('npm install', 'npm', ['install', '--no-save', '--no-audit', '--no-fund']);
 }
 
 export function build(steps) {
