@@ -127,19 +127,23 @@ impl GuestEnd {
         }
     }
 
-    /// The next request, and the channel it came on.
+    /// The next request, and the channel it came on. That for the workdir, with which every sandbox begins, is granted.
     async fn request(&mut self) -> Option<(u32, Request)> {
         loop {
             let frame = self.frame().await?;
-            if frame.channel != LINK_CHANNEL && frame.kind == Kind::Message {
-                return Some((frame.channel, Assembler::default().finish(&frame.payload).unwrap()));
+            if frame.channel == LINK_CHANNEL || frame.kind != Kind::Message {
+                continue;
+            }
+            match Assembler::default().finish(&frame.payload).unwrap() {
+                Request::Mkdir { .. } => self.reply(frame.channel, &Reply::Done).await,
+                request => return Some((frame.channel, request)),
             }
         }
     }
 
     /// Stays, and says nothing more.
     async fn linger(mut self) {
-        while self.frame().await.is_some() {}
+        while self.request().await.is_some() {}
     }
 }
 
@@ -218,7 +222,7 @@ async fn a_frame_for_a_channel_that_was_never_opened_rejects_every_call() {
 #[tokio::test]
 async fn more_data_than_was_granted_rejects_every_call() {
     let flood = || {
-        let piece = frame_bytes(&Frame::new(1, Kind::Stdout, vec![0; 64 * 1024]));
+        let piece = frame_bytes(&Frame::new(2, Kind::Stdout, vec![0; 64 * 1024]));
         piece.repeat(2 * WINDOW as usize / (64 * 1024))
     };
     // The exec may already have failed by itself on chunks that do not count up; the others must not hang.
@@ -231,7 +235,7 @@ async fn more_answers_than_a_request_has_reject_every_call() {
     let twice = || {
         let mut bytes = Vec::new();
         for _ in 0..3 {
-            bytes.extend(encode(3, &Reply::Done).unwrap().iter().flat_map(frame_bytes));
+            bytes.extend(encode(4, &Reply::Done).unwrap().iter().flat_map(frame_bytes));
         }
         bytes
     };
@@ -244,22 +248,22 @@ async fn impossible_lengths_kinds_messages_and_credit_reject_every_call() {
     let header = |length: u32, kind: u8| {
         let mut bytes = Vec::new();
         bytes.put_u32_le(length);
-        bytes.put_u32_le(1);
+        bytes.put_u32_le(2);
         bytes.put_u8(kind);
         bytes
     };
     assert_eq!(poisoned(|| header(u32::MAX, 0)).await, ALL_PROTOCOL);
     assert_eq!(poisoned(|| header(0, 99)).await, ALL_PROTOCOL);
-    assert_eq!(poisoned(|| frame_bytes(&Frame::new(1, Kind::Message, &[0xff; 50][..]))).await, ALL_PROTOCOL);
-    assert_eq!(poisoned(|| frame_bytes(&Frame::credit(1, u32::MAX))).await, ALL_PROTOCOL);
-    assert_eq!(poisoned(|| frame_bytes(&Frame::new(1, Kind::Credit, &b"x"[..]))).await, ALL_PROTOCOL);
-    assert_eq!(poisoned(|| frame_bytes(&Frame::new(1, Kind::Stdout, &b"x"[..]))).await, ALL_PROTOCOL);
-    assert_eq!(poisoned(|| frame_bytes(&Frame::end(1))).await, ALL_PROTOCOL);
+    assert_eq!(poisoned(|| frame_bytes(&Frame::new(2, Kind::Message, &[0xff; 50][..]))).await, ALL_PROTOCOL);
+    assert_eq!(poisoned(|| frame_bytes(&Frame::credit(2, u32::MAX))).await, ALL_PROTOCOL);
+    assert_eq!(poisoned(|| frame_bytes(&Frame::new(2, Kind::Credit, &b"x"[..]))).await, ALL_PROTOCOL);
+    assert_eq!(poisoned(|| frame_bytes(&Frame::new(2, Kind::Stdout, &b"x"[..]))).await, ALL_PROTOCOL);
+    assert_eq!(poisoned(|| frame_bytes(&Frame::end(2))).await, ALL_PROTOCOL);
 }
 
 #[tokio::test]
 async fn an_endless_message_rejects_every_call() {
-    let endless = || frame_bytes(&Frame::new(1, Kind::More, vec![0; 60_000])).repeat(100);
+    let endless = || frame_bytes(&Frame::new(2, Kind::More, vec![0; 60_000])).repeat(100);
     assert_eq!(poisoned(endless).await, ALL_PROTOCOL);
 }
 
