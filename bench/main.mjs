@@ -63,7 +63,7 @@ async function measure({ rows: names, ring }) {
   const failures = [];
   for (const name of names) {
     const began = performance.now();
-    process.stdout.write(`  ${name.padEnd(12)}`);
+    process.stdout.write(`  ${name.padEnd(14)}`);
     try {
       rows.push(...(await ROWS[name](ring)));
       console.log(`${((performance.now() - began) / 1000).toFixed(1)} s`);

@@ -2,7 +2,7 @@
 
 import { LABELS } from './contestants/index.mjs';
 
-const HIGHER_IS_BETTER = new Set(['exec/s', 'MB/s']);
+const HIGHER_IS_BETTER = new Set(['exec/s', 'req/s', 'MB/s']);
 const MARKS = { PASS: '✓ PASS', FAIL: '✗ FAIL' };
 
 /** @param {import('./rows/index.mjs').Row[]} rows */

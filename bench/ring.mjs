@@ -21,20 +21,21 @@ export function labelsOf(runId) {
 }
 
 /** Removes every container of a run. Looks again until nothing new turns up: a create may have been under way. */
-export async function sweep(runId) {
+export async function sweep(runId, label = RUN_LABEL) {
   const docker = new Docker();
   let quiet = 0;
   while (quiet < 2) {
-    const left = await leftOver(docker, runId);
+    const left = await leftOver(runId, label);
     quiet = left.length === 0 ? quiet + 1 : 0;
     await Promise.all(left.map(({ Id }) => removeIfThere(docker.getContainer(Id))));
     await new Promise((resolve) => setTimeout(resolve, 200));
   }
 }
 
-async function leftOver(docker, runId) {
+export async function leftOver(runId, label = RUN_LABEL) {
+  const docker = new Docker();
   const lists = PREFIXES.map((prefix) =>
-    docker.listContainers({ all: true, filters: { label: [`${prefix}${RUN_LABEL}=${runId}`] } }),
+    docker.listContainers({ all: true, filters: { label: [`${prefix}${label}=${runId}`] } }),
   );
   return (await Promise.all(lists)).flat();
 }

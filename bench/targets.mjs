@@ -39,6 +39,24 @@ const below = (row, limit, unit, statistic) => ({
   show: (value) => `${value.toFixed(2)} ${unit}`,
 });
 
+/** A count that stays what it was. */
+const still = (row) => ({
+  says: 'does not grow',
+  row,
+  measure: (rows) => median(rows, row, 'cofferdam'),
+  met: (more) => more <= 0,
+  show: (more) => `${more} more`,
+});
+
+/** Slow calls at most `times` slower than those of another row of ours. */
+const slowed = (row, than, times) => ({
+  says: `p95 below ${times}× that of ${than}`,
+  row,
+  measure: (rows) => rows.get(row)?.values.cofferdam.p95 / rows.get(than)?.values.cofferdam.p95,
+  met: (ratio) => ratio < times,
+  show: (ratio) => `${ratio.toFixed(2)}×`,
+});
+
 /** A row that fails unless all that it does is right. */
 const holds = (row, says) => ({
   says,
@@ -61,9 +79,26 @@ const TARGETS = {
     within('read-100m', 'dockerode', 1.1),
   ],
   'cold-open': [within('cold-open', 'dockerode', 1.15)],
+  'warm-open': [faster('warm-open', 'dockerode', 40), faster('warm-open-isolated', 'dockerode', 40)],
+  resume: [below('resume', 1, 'ms', 'p50'), within('resume-elsewhere', 'dockerode', 1.5)],
+  'keys-at-once': [within('keys-at-once', 'dockerode', 1.3)],
+  terminal: [below('terminal', 2, 'ms', 'p50')],
   stream: [throughput('stream-rate', 'docker-cli', 1), below('stream-memory', 64, 'MiB', 'max')],
   load: [below('load', 30, 'ms', 'p50')],
   guest: [below('guest-size', 2, 'MB', 'max'), below('guest-memory', 3, 'MB', 'max')],
+  'idle-sessions': [below('idle-memory', 100, 'KB', 'max'), below('idle-cpu', 0.5, '%', 'max')],
+  'many-commands': [
+    below('many-memory', 5, 'MB', 'max'),
+    below('many-guest-memory', 1, 'MB', 'max'),
+    still('many-descriptors'),
+    still('many-guest-descriptors'),
+    still('many-guest-processes'),
+  ],
+  backpressure: ['stopped', 'unread'].flatMap((reader) => [
+    below(`${reader}-memory`, 16, 'MB', 'max'),
+    below(`${reader}-guest-memory`, 4, 'MB', 'max'),
+    slowed(`${reader}-exec`, `${reader}-quiet`, 5),
+  ]),
   together: [holds('together', 'all finish, byte for byte')],
   images: [holds('images', 'Debian-class, Alpine-class and empty')],
   'kill-tree': [below('kill-tree', 3000, 'ms', 'max'), holds('kill-tree', 'nothing of the tree is left')],

@@ -7,10 +7,13 @@
 
 mod cancel;
 mod convert;
+mod events;
 mod files;
 mod manager;
+mod options;
 mod process;
 mod promise;
+mod pull;
 mod sandbox;
 
 use napi_derive::napi;

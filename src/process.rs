@@ -11,7 +11,7 @@ use tokio::sync::Mutex;
 use crate::cancel::{Cancel, token};
 use crate::convert::{buffer, bytes, millis};
 use crate::promise::{as_is, promise};
-use crate::sandbox::NativeExecResult;
+use crate::sandbox::{NativeExecResult, NativeTerminalSize};
 
 #[napi(object, object_from_js = false)]
 pub struct NativeChunk<'env> {
@@ -60,6 +60,30 @@ impl NativeProcess {
     #[napi(getter)]
     pub fn pid(&self) -> u32 {
         self.process.pid()
+    }
+
+    /// Where its whole output is, if that was asked for.
+    #[napi(getter)]
+    pub fn log_path(&self) -> String {
+        self.process.log_path()
+    }
+
+    #[napi(ts_return_type = "Promise<void>")]
+    pub fn resize<'env>(&self, env: &'env Env, size: NativeTerminalSize) -> napi::Result<PromiseRaw<'env, ()>> {
+        let process = Arc::clone(&self.process);
+        promise(env, async move { process.resize(size.into()).await }, as_is)
+    }
+
+    #[napi(ts_return_type = "Promise<void>")]
+    pub fn wait_for_port<'env>(
+        &self,
+        env: &'env Env,
+        port: u16,
+        timeout_ms: Option<f64>,
+        cancel: Option<&Cancel>,
+    ) -> napi::Result<PromiseRaw<'env, ()>> {
+        let (process, token) = (Arc::clone(&self.process), token(cancel));
+        promise(env, async move { process.wait_for_port(port, timeout_ms.map(millis), &token).await }, as_is)
     }
 
     #[napi]

@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use cofferdam_core::{ExecRequest, ExecResult, ProcessInfo, Sandbox, SpawnRequest};
+use cofferdam_core::{
+    Command, ExecRequest, ExecResult, Killed, Manager, PortForward, ProcessInfo, Sandbox, SpawnRequest, Stats,
+    TerminalSize,
+};
 use napi::Env;
 use napi::bindgen_prelude::{Either, PromiseRaw, Uint8Array};
 use napi_derive::napi;
@@ -10,6 +13,7 @@ use napi_derive::napi;
 use crate::cancel::{Cancel, token};
 use crate::convert::{bytes, command, millis, text};
 use crate::manager::NativeSandboxInfo;
+use crate::options::NativeLimits;
 use crate::process::NativeProcess;
 use crate::promise::{as_is, promise};
 
@@ -25,6 +29,7 @@ pub struct NativeCommand {
     pub max_output_bytes: f64,
     pub detached: bool,
     pub keep_stdin: bool,
+    pub log_bytes: Option<f64>,
 }
 
 impl From<NativeCommand> for SpawnRequest {
@@ -44,7 +49,79 @@ impl From<NativeCommand> for SpawnRequest {
             max_output: native.max_output_bytes as usize,
             detached: native.detached,
             keep_stdin: native.keep_stdin,
+            terminal: None,
+            log_bytes: native.log_bytes.map(|bytes| bytes as u64),
         }
+    }
+}
+
+#[napi(object)]
+pub struct NativeKilled {
+    pub pid: u32,
+    pub command: String,
+}
+
+impl From<Killed> for NativeKilled {
+    fn from(killed: Killed) -> NativeKilled {
+        NativeKilled { pid: killed.pid, command: killed.command }
+    }
+}
+
+#[napi(object)]
+pub struct NativeStats {
+    pub cpu_ms: f64,
+    pub memory_bytes: f64,
+    pub memory_peak_bytes: f64,
+    pub pids: f64,
+    pub io_read_bytes: f64,
+    pub io_write_bytes: f64,
+    pub workspace_bytes: f64,
+    pub oom_kills: f64,
+}
+
+impl From<Stats> for NativeStats {
+    fn from(stats: Stats) -> NativeStats {
+        NativeStats {
+            cpu_ms: stats.cpu_us as f64 / 1000.0,
+            memory_bytes: stats.memory_bytes as f64,
+            memory_peak_bytes: stats.memory_peak_bytes as f64,
+            pids: stats.pids as f64,
+            io_read_bytes: stats.io_read_bytes as f64,
+            io_write_bytes: stats.io_write_bytes as f64,
+            workspace_bytes: stats.workspace_bytes as f64,
+            oom_kills: stats.oom_kills as f64,
+        }
+    }
+}
+
+#[napi(object)]
+pub struct NativeTerminalSize {
+    pub cols: u16,
+    pub rows: u16,
+}
+
+impl From<NativeTerminalSize> for TerminalSize {
+    fn from(size: NativeTerminalSize) -> TerminalSize {
+        TerminalSize { cols: size.cols, rows: size.rows }
+    }
+}
+
+/// A port of the sandbox on the host's loopback.
+#[napi]
+pub struct NativePortForward {
+    forward: PortForward,
+}
+
+#[napi]
+impl NativePortForward {
+    #[napi(getter)]
+    pub fn host_port(&self) -> u16 {
+        self.forward.host_port()
+    }
+
+    #[napi]
+    pub fn close(&self) {
+        self.forward.close();
     }
 }
 
@@ -58,6 +135,7 @@ pub struct NativeExecResult {
     pub duration_ms: f64,
     pub timed_out: bool,
     pub oom_killed: bool,
+    pub killed: Vec<NativeKilled>,
     pub stdout_truncated: bool,
     pub stderr_truncated: bool,
 }
@@ -73,6 +151,7 @@ impl From<ExecResult> for NativeExecResult {
             duration_ms: result.duration.as_micros() as f64 / 1000.0,
             timed_out: result.timed_out,
             oom_killed: result.oom_killed,
+            killed: result.killed.into_iter().map(Into::into).collect(),
             stdout_truncated: result.stdout_truncated,
             stderr_truncated: result.stderr_truncated,
         }
@@ -102,13 +181,14 @@ impl From<ProcessInfo> for NativeProcessInfo {
 
 #[napi]
 pub struct NativeSandbox {
+    manager: Manager,
     pub(crate) sandbox: Arc<Sandbox>,
     created: bool,
 }
 
 impl NativeSandbox {
-    pub(crate) fn new(sandbox: Arc<Sandbox>, created: bool) -> NativeSandbox {
-        NativeSandbox { sandbox, created }
+    pub(crate) fn new(manager: Manager, sandbox: Arc<Sandbox>, created: bool) -> NativeSandbox {
+        NativeSandbox { manager, sandbox, created }
     }
 }
 
@@ -159,6 +239,42 @@ impl NativeSandbox {
         promise(env, async move { sandbox.spawn(command.into()).await }, |_, process| Ok(NativeProcess::new(process)))
     }
 
+    /// A process on a terminal; an empty command is the user's own shell.
+    #[napi(ts_return_type = "Promise<NativeProcess>")]
+    pub fn terminal<'env>(
+        &self,
+        env: &'env Env,
+        command: NativeCommand,
+        size: NativeTerminalSize,
+    ) -> napi::Result<PromiseRaw<'env, NativeProcess>> {
+        let sandbox = Arc::clone(&self.sandbox);
+        let mut request: SpawnRequest = command.into();
+        request.terminal = Some(size.into());
+        if matches!(&request.command, Command::Program(words) if words.is_empty()) {
+            request.command = Command::UserShell;
+        }
+        promise(env, async move { sandbox.spawn(request).await }, |_, process| Ok(NativeProcess::new(process)))
+    }
+
+    #[napi(ts_return_type = "Promise<NativePortForward>")]
+    pub fn forward<'env>(
+        &self,
+        env: &'env Env,
+        port: u16,
+        host_port: Option<u16>,
+    ) -> napi::Result<PromiseRaw<'env, NativePortForward>> {
+        let sandbox = Arc::clone(&self.sandbox);
+        promise(env, async move { sandbox.forward(port, host_port).await }, |_, forward| {
+            Ok(NativePortForward { forward })
+        })
+    }
+
+    #[napi(ts_return_type = "Promise<NativeStats>")]
+    pub fn stats<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, NativeStats>> {
+        let sandbox = Arc::clone(&self.sandbox);
+        promise(env, async move { sandbox.stats().await }, |_, stats| Ok(stats.into()))
+    }
+
     #[napi(ts_return_type = "Promise<NativeProcess>")]
     pub fn process<'env>(&self, env: &'env Env, exec_id: String) -> napi::Result<PromiseRaw<'env, NativeProcess>> {
         let sandbox = Arc::clone(&self.sandbox);
@@ -178,8 +294,46 @@ impl NativeSandbox {
     }
 
     #[napi(ts_return_type = "Promise<void>")]
-    pub fn close<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, ()>> {
+    pub fn set_limits<'env>(&self, env: &'env Env, limits: NativeLimits) -> napi::Result<PromiseRaw<'env, ()>> {
+        let (manager, sandbox) = (self.manager.clone(), Arc::clone(&self.sandbox));
+        promise(env, async move { manager.set_limits(&sandbox, limits.into()).await }, as_is)
+    }
+
+    /// 0 means never.
+    #[napi(ts_return_type = "Promise<void>")]
+    pub fn extend<'env>(
+        &self,
+        env: &'env Env,
+        idle_timeout_ms: Option<f64>,
+        max_lifetime_ms: Option<f64>,
+    ) -> napi::Result<PromiseRaw<'env, ()>> {
         let sandbox = Arc::clone(&self.sandbox);
-        promise(env, async move { sandbox.close().await }, as_is)
+        let (idle, max_lifetime) = (idle_timeout_ms.map(millis), max_lifetime_ms.map(millis));
+        promise(env, async move { sandbox.extend(idle, max_lifetime).await }, as_is)
+    }
+
+    #[napi(ts_return_type = "Promise<void>")]
+    pub fn stop<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, ()>> {
+        let sandbox = Arc::clone(&self.sandbox);
+        promise(env, async move { sandbox.stop().await }, as_is)
+    }
+
+    #[napi(ts_return_type = "Promise<void>")]
+    pub fn start<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, ()>> {
+        let sandbox = Arc::clone(&self.sandbox);
+        promise(env, async move { sandbox.start().await }, as_is)
+    }
+
+    /// Says what shall become of a persistent workspace; without, it stays.
+    #[napi(ts_return_type = "Promise<void>")]
+    pub fn close<'env>(&self, env: &'env Env, keep_data: Option<bool>) -> napi::Result<PromiseRaw<'env, ()>> {
+        let sandbox = Arc::clone(&self.sandbox);
+        let close = async move {
+            match keep_data {
+                Some(keep) => sandbox.close_data(keep).await,
+                None => sandbox.close().await,
+            }
+        };
+        promise(env, close, as_is)
     }
 }

@@ -23,17 +23,24 @@ export type {
   NetworkPolicy,
   OpenOptions,
   OutputChunk,
+  PortForward,
   ProcessInfo,
+  PruneOptions,
+  PruneReport,
   PullOptions,
   PullProgress,
+  SandboxEvent,
   SandboxInfo,
   SandboxManagerOptions as ManagerOptions,
   SandboxManagerOptions,
   SandboxState,
+  SandboxStats,
   Scope,
   SpawnOptions,
+  TerminalOptions,
   TlsOptions,
 } from './options';
 export { Process } from './process';
 export { Sandbox } from './sandbox';
+export { Terminal } from './terminal';
 export { version } from './version';

@@ -1,24 +1,26 @@
 import { SandboxError } from './errors';
-import type { NativeLimits, NativeManager, NativeOpen, NativeScope } from './internal/binding';
+import type { NativeManager } from './internal/binding';
 import { abortable, type CallSite, call, callSite } from './internal/call';
 import * as check from './internal/check';
-import { toEngineInfo, toSandboxInfo } from './internal/info';
+import { leaseFromEnvironment } from './internal/environment';
+import { endAtExit } from './internal/exit';
+import { toEngineInfo, toSandboxEvent, toSandboxInfo } from './internal/info';
 import { native } from './internal/native';
+import { merge, toNativeLimits, toNativeOpen, toNativeScope, toNativeTls, toNativeWarm } from './internal/open';
 import type {
   EngineInfo,
-  Limits,
   OpenOptions,
+  PruneOptions,
+  PruneReport,
   PullOptions,
   PullProgress,
+  SandboxEvent,
   SandboxInfo,
   SandboxManagerOptions,
   SandboxState,
   Scope,
-  TlsOptions,
 } from './options';
 import { Sandbox } from './sandbox';
-
-const MINUTE = 60_000;
 
 /**
  * Opens sandboxes, finds them again and closes them. Cheap to make: it connects on first use.
@@ -32,6 +34,7 @@ const MINUTE = 60_000;
 export class SandboxManager implements AsyncDisposable {
   readonly #native: NativeManager;
   readonly #defaults: OpenOptions;
+  readonly #forgetExit: () => void;
 
   constructor(options: SandboxManagerOptions = {}) {
     const { backend = 'auto', docker = {}, policy = {} } = options;
@@ -46,6 +49,7 @@ export class SandboxManager implements AsyncDisposable {
     if (policy.allowedImages !== undefined && !Array.isArray(policy.allowedImages)) {
       throw check.invalid('policy.allowedImages', 'an array of names', policy.allowedImages);
     }
+    const lease = leaseFromEnvironment(process.env);
     this.#defaults = options.defaults ?? {};
     this.#native = new native.NativeManager({
       dockerHost: check.optionalText('docker.host', docker.host),
@@ -54,10 +58,14 @@ export class SandboxManager implements AsyncDisposable {
       allowedImages: policy.allowedImages?.map((image) => check.text('policy.allowedImages', image)),
       maxLimits: toNativeLimits('policy.maxLimits', policy.maxLimits),
       denyNetwork: policy.network === 'deny',
-      idleTimeoutMs: check.timeout('idleTimeoutMs', options.idleTimeoutMs ?? 30 * MINUTE) ?? 0,
-      maxLifetimeMs: check.timeout('maxLifetimeMs', options.maxLifetimeMs ?? 240 * MINUTE) ?? 0,
-      orphanTimeoutMs: check.timeout('orphanTimeoutMs', options.orphanTimeoutMs ?? 5 * MINUTE) ?? 0,
+      idleTimeoutMs: check.timeout('idleTimeoutMs', options.idleTimeoutMs ?? lease.idleTimeoutMs) ?? 0,
+      maxLifetimeMs: check.timeout('maxLifetimeMs', options.maxLifetimeMs ?? lease.maxLifetimeMs) ?? 0,
+      orphanTimeoutMs: check.timeout('orphanTimeoutMs', options.orphanTimeoutMs ?? lease.orphanTimeoutMs) ?? 0,
+      warm: toNativeWarm(this.#defaults, options.warm),
     });
+    this.#forgetExit = endAtExit(this.#native);
+    // Not before the caller has had a chance to listen.
+    queueMicrotask(() => this.#native.warmUp());
   }
 
   /** Gets the session's sandbox, or makes it: `created` tells which. All callers of one key get the same one. */
@@ -76,12 +84,70 @@ export class SandboxManager implements AsyncDisposable {
     return call(callSite(this.get), async () => new Sandbox(await this.#native.get(check.text('id', id))));
   }
 
-  /** All sandboxes on the engine, oldest first. */
+  /**
+   * All sandboxes on the engine, oldest first, whoever made them; with those that are stopped, of which only the
+   * persistent workspace is there. Of those that this manager has not opened, limits and `expiresAt` are as they were
+   * when they were made.
+   */
   async list(filter: { scope?: Scope; state?: SandboxState } = {}): Promise<SandboxInfo[]> {
     const found = await call(callSite(this.list), async () =>
       this.#native.list(filter.scope === undefined ? undefined : toNativeScope(filter.scope)),
     );
     return found.map(toSandboxInfo).filter(({ state }) => filter.state === undefined || state === filter.state);
+  }
+
+  /**
+   * A workflow, an agent run or a user is done: closes all sessions of the scope, whoever opened them. Persistent
+   * workspaces stay.
+   */
+  async endScope(scope: Scope): Promise<{ closed: number }> {
+    const site = callSite(this.endScope);
+    const closed = await call(site, async () => {
+      const native = toNativeScope(scope);
+      if (Object.values(native).filter((part) => part !== undefined).length !== 1) {
+        throw check.invalid('scope', 'one of workflow, agent or user', scope);
+      }
+      return this.#native.endScope(native);
+    });
+    return { closed };
+  }
+
+  /**
+   * Removes what dead programs and older versions left: sandboxes that were never started or did not remove themselves,
+   * and volumes of guests that no sandbox uses. A manager does the same once by itself, beside its first `open()`. What
+   * belongs to a living program is not touched.
+   */
+  async prune(options: PruneOptions = {}): Promise<PruneReport> {
+    return call(callSite(this.prune), async () =>
+      this.#native.prune({
+        volumes: check.boolean('volumes', options.volumes ?? false),
+        olderThanMs: check.millis('olderThanMs', options.olderThanMs ?? 0),
+        dryRun: check.boolean('dryRun', options.dryRun ?? false),
+      }),
+    );
+  }
+
+  /**
+   * What happens to this manager's sandboxes from now on. Ends when the manager is closed. Who reads too slowly finds in
+   * `missed` how many events were dropped before one.
+   *
+   * @example
+   * ```ts
+   * for await (const event of manager.events()) console.log(event.type, event.key);
+   * ```
+   */
+  events(options: { signal?: AbortSignal } = {}): AsyncIterableIterator<SandboxEvent> {
+    // At once, not with the first read: what happens in between belongs to it.
+    const stream = this.#native.events();
+    const next = (signal?: AbortSignal) =>
+      abortable(callSite(this.events), signal, (cancel) => stream.nextMany(cancel));
+    return (async function* () {
+      for (;;) {
+        const events = await next(options.signal);
+        if (events.length === 0) return;
+        yield* events.map(toSandboxEvent);
+      }
+    })();
   }
 
   /**
@@ -110,83 +176,16 @@ export class SandboxManager implements AsyncDisposable {
     return call(callSite(this.info), async () => toEngineInfo(await this.#native.info()));
   }
 
-  /** Closes every sandbox that this manager made. Afterwards nothing of it keeps the program alive. Twice is fine. */
+  /**
+   * Closes every sandbox that this manager made; persistent workspaces stay. Afterwards nothing of it keeps the program
+   * alive. Twice is fine.
+   */
   async close(): Promise<void> {
+    this.#forgetExit();
     return call(callSite(this.close), () => this.#native.close());
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     return this.close();
   }
-}
-
-function merge(defaults: OpenOptions, options: OpenOptions): OpenOptions {
-  return {
-    ...defaults,
-    ...options,
-    env: { ...defaults.env, ...options.env },
-    limits: { ...defaults.limits, ...options.limits },
-    labels: { ...defaults.labels, ...options.labels },
-    files: { ...defaults.files, ...options.files },
-  };
-}
-
-function toNativeTls({ ca, cert, key }: TlsOptions): TlsOptions {
-  return {
-    ca: check.text('docker.tls.ca', ca),
-    cert: check.text('docker.tls.cert', cert),
-    key: check.text('docker.tls.key', key),
-  };
-}
-
-function toNativeScope(scope: NonNullable<OpenOptions['scope']>): NativeScope {
-  check.object('scope', scope);
-  return {
-    workflow: check.optionalText('scope.workflow', scope.workflow),
-    agent: check.optionalText('scope.agent', scope.agent),
-    user: check.optionalText('scope.user', scope.user),
-  };
-}
-
-function toNativeLimits(name: string, limits: Limits = {}): NativeLimits {
-  const number = (key: keyof Limits): number | undefined => {
-    const value = limits[key];
-    if (value === undefined) return undefined;
-    if (typeof value !== 'number' || Number.isNaN(value)) throw check.invalid(`${name}.${key}`, 'a number', value);
-    return value;
-  };
-  return {
-    cpus: number('cpus'),
-    memoryMb: number('memoryMb'),
-    pids: number('pids'),
-    openFiles: number('openFiles'),
-  };
-}
-
-function toNativeOpen(options: OpenOptions): NativeOpen {
-  const { scope = {}, network = false, pull = 'missing' } = options;
-  check.optionalFunction('onPullProgress', options.onPullProgress);
-  if (typeof network !== 'boolean') check.object('network', network);
-  if (!['missing', 'always', 'never'].includes(pull)) {
-    throw check.invalid('pull', '"missing", "always" or "never"', pull);
-  }
-  return {
-    scope: toNativeScope(scope),
-    session: check.text('session', options.session ?? 'default'),
-    image: check.optionalText('image', options.image),
-    workdir: check.optionalText('workdir', options.workdir),
-    env: check.texts('env', options.env),
-    user: check.optionalText('user', options.user),
-    limits: toNativeLimits('limits', options.limits),
-    network: check.boolean('network', typeof network === 'boolean' ? network : network.enabled),
-    readOnlyRoot: check.boolean('readOnlyRoot', options.readOnlyRoot ?? false),
-    labels: check.texts('labels', options.labels),
-    files: Object.entries(options.files ?? {}).map(([path, data]) => ({
-      path: check.text('a path of files', path),
-      data: check.bytes(`files[${JSON.stringify(path)}]`, data),
-    })),
-    init: options.init === undefined ? undefined : check.command(options.init),
-    pull,
-    timeoutMs: check.timeout('timeoutMs', options.timeoutMs),
-  };
 }

@@ -12,6 +12,8 @@ export interface Limits {
   memoryMb?: number;
   /** Processes and threads; 512 unless told. */
   pids?: number;
+  /** Disk space under the workdir, which is watched: a command that writes beyond it is ended. None unless told. */
+  workspaceMb?: number;
   /** Open files per process; the engine's own default unless told. */
   openFiles?: number;
 }
@@ -47,11 +49,21 @@ export interface SandboxManagerOptions {
     /** Whether a caller may ask for network at all; `allow` unless told. */
     network?: 'deny' | 'allow';
   };
-  /** A sandbox ends after so long without a request and without output; 30 minutes. 0 means never. */
+  /**
+   * Image or shortcut → how many sandboxes to keep ready, as an `open()` with the defaults and this image would make
+   * them. An `open()` that asks for the same image, limits and network takes one in milliseconds.
+   */
+  warm?: Record<string, number>;
+  /**
+   * A sandbox ends after so long without a request and without output; 30 minutes, or `COFFERDAM_IDLE_TIMEOUT`. 0 means
+   * never.
+   */
   idleTimeoutMs?: number;
-  /** A sandbox ends after so long in any case; 4 hours. 0 means never. */
+  /** A sandbox ends after so long in any case; 4 hours, or `COFFERDAM_MAX_LIFETIME`. 0 means never. */
   maxLifetimeMs?: number;
-  /** A sandbox ends after so long with no program linked to it; 5 minutes. 0 means never. */
+  /**
+   * A sandbox ends after so long with no program linked to it; 5 minutes, or `COFFERDAM_ORPHAN_TIMEOUT`. 0 means never.
+   */
   orphanTimeoutMs?: number;
 }
 
@@ -74,6 +86,8 @@ export interface OpenOptions {
   network?: boolean | NetworkPolicy;
   /** Only the workdir and `/tmp` may be written, and both are kept in memory. */
   readOnlyRoot?: boolean;
+  /** Keep the workdir in a volume of the session's own, which outlives `close()`. */
+  persist?: boolean;
   /** Written into a new sandbox before `open()` resolves. */
   files?: Record<string, string | Uint8Array>;
   /** Run once in a new sandbox before `open()` resolves. */
@@ -109,8 +123,8 @@ export interface ExecOptions {
   env?: Record<string, string>;
   /** `uid[:gid]` or a name in the image; the sandbox's own user unless told. */
   user?: string;
-  /** Its input; empty and closed unless told. */
-  stdin?: string | Uint8Array;
+  /** Its input; empty and closed unless told. A stream is read as fast as the command reads. */
+  stdin?: string | Uint8Array | ReadableStream<Uint8Array> | AsyncIterable<Uint8Array | string>;
   /** 5 minutes; then the whole process tree is ended. 0 or `Infinity` means never. */
   timeoutMs?: number;
   /** 2 seconds between TERM and KILL. */
@@ -127,6 +141,55 @@ export interface ExecOptions {
 export interface SpawnOptions extends Omit<ExecOptions, 'stdin'> {
   /** Keep it when this program goes away; it stays readable by its `execId`. */
   detached?: boolean;
+  /** Its whole output also goes to a file in the sandbox, `process.logFile`: at most `maxBytes`, 64 MiB unless told. */
+  logFile?: boolean | { maxBytes: number };
+}
+
+/** How to open a terminal. */
+export interface TerminalOptions {
+  /** The user's own shell unless told: `$SHELL`, the user's entry in `/etc/passwd`, bash, sh. */
+  command?: Command;
+  /** 80 unless told. */
+  cols?: number;
+  /** 24 unless told. */
+  rows?: number;
+  cwd?: string;
+  /** Over the sandbox's own environment; `TERM` is `xterm-256color` unless told. */
+  env?: Record<string, string>;
+  /** `uid[:gid]` or a name in the image; the sandbox's own user unless told. */
+  user?: string;
+  /** Keep it when this program goes away. */
+  detached?: boolean;
+  /** Comes back to a terminal that was opened before, also by another program; all else is ignored then. */
+  execId?: string;
+  signal?: AbortSignal;
+}
+
+/** A port of the sandbox on the host's own loopback. */
+export interface PortForward extends AsyncDisposable {
+  readonly hostPort: number;
+  /** `http://127.0.0.1:<hostPort>` */
+  readonly url: string;
+  /** Ends it with all its connections. */
+  close(): Promise<void>;
+}
+
+/** What a sandbox uses. */
+export interface SandboxStats {
+  /** Processor time so far. */
+  cpuMs: number;
+  /** Without what the kernel could drop at any time. */
+  memoryBytes: number;
+  memoryPeakBytes: number;
+  /** Processes and threads. */
+  pids: number;
+  /** From and to disk so far. */
+  ioReadBytes: number;
+  ioWriteBytes: number;
+  /** Disk space under the workdir. */
+  workspaceBytes: number;
+  /** Kills for memory so far. */
+  oomKills: number;
 }
 
 /** How a command went. */
@@ -141,6 +204,8 @@ export interface ExecResult {
   timedOut: boolean;
   /** The kernel killed it because the sandbox ran out of memory. */
   oomKilled: boolean;
+  /** What of its process tree did not end by itself and was killed with it. */
+  killed: { pid: number; command: string }[];
   /** Whether the middle of a stream is missing, because it was longer than `maxOutputBytes`. */
   truncated: { stdout: boolean; stderr: boolean };
   /** `exitCode === 0` */
@@ -168,7 +233,8 @@ export interface ProcessInfo {
   exitCode: number | null;
 }
 
-export type SandboxState = 'running' | 'paused' | 'stopped';
+/** `warm` is ready and nobody's yet; of one that is `stopped`, only the persistent workspace is there. */
+export type SandboxState = 'warm' | 'running' | 'paused' | 'stopped';
 
 /** A sandbox as the engine records it. */
 export interface SandboxInfo {
@@ -178,7 +244,7 @@ export interface SandboxInfo {
   state: SandboxState;
   workdir: string;
   createdAt: Date;
-  /** The end of its maximum lifetime. */
+  /** When it ends if nothing happens in it; `null` when never. */
   expiresAt: Date | null;
   limits: Limits;
   network: boolean;
@@ -194,3 +260,39 @@ export interface EngineInfo {
   /** Which limits really apply. */
   limits: Record<keyof Limits, 'enforced' | 'watched' | 'none'>;
 }
+
+/** What to clean up. */
+export interface PruneOptions {
+  /** Persistent workspaces too, that no sandbox uses at the moment: their data is gone then. */
+  volumes?: boolean;
+  /** Only what is at least so old. */
+  olderThanMs?: number;
+  /** Tell what would be removed, and do nothing. */
+  dryRun?: boolean;
+}
+
+/** What was cleaned up. */
+export interface PruneReport {
+  /** Dead containers, by id. */
+  sandboxes: string[];
+  /** Volumes, by name. */
+  volumes: string[];
+}
+
+/** What happened, and to which sandbox. Each type has more of its own; see `docs/sessions.md`. */
+export type SandboxEvent = {
+  type:
+    | 'opened'
+    | 'resumed'
+    | 'warming'
+    | 'expiring'
+    | 'closed'
+    | 'lost'
+    | 'exec-started'
+    | 'exec-finished'
+    | 'oom'
+    | 'pull';
+  at: Date;
+  sandboxId?: string;
+  key?: string;
+} & Record<string, unknown>;

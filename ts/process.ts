@@ -2,12 +2,12 @@ import type { NativeChunk, NativeProcess } from './internal/binding';
 import { abortable, type CallSite, call, callSite } from './internal/call';
 import * as check from './internal/check';
 import { toExecResult } from './internal/command';
+import { outputOf } from './internal/output';
 import type { ExecResult, OutputChunk } from './options';
 
-/** Chunks per native call: enough to fill a window, so that a fast stream costs few promises. */
-const BATCH = 32;
-
 const DEFAULT_MAX_CHUNKS = 1_000;
+
+const PORT_TIMEOUT_MS = 30_000;
 
 /** The text is only made when it is asked for: a gigabyte of bytes need not become a gigabyte of string. */
 function toChunk({ seq, isStderr, data }: NativeChunk): OutputChunk {
@@ -36,13 +36,16 @@ export class Process implements AsyncIterable<OutputChunk> {
   readonly execId: string;
   /** Its pid in the sandbox. */
   readonly pid: number;
+  /** The file in the sandbox with its whole output, where `logFile` was asked for. */
+  readonly logFile: string | null;
   readonly #native: NativeProcess;
   readonly #onEnd: (() => void) | undefined;
 
   /** @internal `onEnd` is called, perhaps several times, when this handle has seen the process's end. */
-  constructor(native: NativeProcess, onEnd?: () => void) {
+  constructor(native: NativeProcess, onEnd?: () => void, hasLog = false) {
     this.#native = native;
     this.#onEnd = onEnd;
+    this.logFile = hasLog ? native.logPath : null;
     this.execId = native.execId;
     this.pid = native.pid;
   }
@@ -56,19 +59,8 @@ export class Process implements AsyncIterable<OutputChunk> {
   }
 
   async *#chunks(site: CallSite): AsyncGenerator<OutputChunk, undefined> {
-    const output = this.#native.output(0);
-    try {
-      for (;;) {
-        const chunks = await call(site, () => output.nextMany(BATCH));
-        if (chunks.length === 0) {
-          this.#onEnd?.();
-          return;
-        }
-        for (const chunk of chunks) yield toChunk(chunk);
-      }
-    } finally {
-      output.stop();
-    }
+    for await (const chunk of outputOf(this.#native, site)) yield toChunk(chunk);
+    this.#onEnd?.();
   }
 
   /** What is kept of its output after chunk `sinceSeq`, waiting up to `waitMs` for a first chunk. */
@@ -101,6 +93,27 @@ export class Process implements AsyncIterable<OutputChunk> {
    */
   async kill(signal?: NodeJS.Signals): Promise<void> {
     return call(callSite(this.kill), async () => this.#native.kill(check.optionalText('signal', signal)));
+  }
+
+  /**
+   * Waits until somebody listens at a port of the sandbox, such as a server that was just started. Rejects with
+   * `TIMED_OUT` after `timeoutMs` (30 s), and with what it printed as soon as this process ends.
+   *
+   * @example
+   * ```ts
+   * const server = await sandbox.spawn('python -m http.server 8000');
+   * await server.waitForPort(8000);
+   * const { url } = await sandbox.forward(8000);
+   * ```
+   */
+  async waitForPort(port: number, options: { timeoutMs?: number; signal?: AbortSignal } = {}): Promise<void> {
+    return abortable(callSite(this.waitForPort), options.signal, async (cancel) =>
+      this.#native.waitForPort(
+        check.port('port', port),
+        check.timeout('timeoutMs', options.timeoutMs ?? PORT_TIMEOUT_MS),
+        cancel,
+      ),
+    );
   }
 
   /** Waits for its end. Giving up the wait leaves the process running: it rejects with `TIMED_OUT`. */

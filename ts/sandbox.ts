@@ -4,8 +4,21 @@ import { abortable, type CallSite, call, callSite } from './internal/call';
 import * as check from './internal/check';
 import { EXEC_TIMEOUT_MS, toExecResult, toNativeCommand } from './internal/command';
 import { toSandboxInfo } from './internal/info';
-import type { Command, ExecOptions, ExecResult, ProcessInfo, SandboxInfo, SpawnOptions } from './options';
+import { toNativeLimits } from './internal/open';
+import type {
+  Command,
+  ExecOptions,
+  ExecResult,
+  Limits,
+  PortForward,
+  ProcessInfo,
+  SandboxInfo,
+  SandboxStats,
+  SpawnOptions,
+  TerminalOptions,
+} from './options';
 import { Process } from './process';
+import { size, Terminal } from './terminal';
 
 /**
  * A persistent Linux computer for an agent.
@@ -49,9 +62,10 @@ export class Sandbox implements AsyncDisposable {
   async exec(command: Command, options: ExecOptions = {}): Promise<ExecResult> {
     const site = callSite(this.exec);
     await call(site, async () => check.object('options', options));
-    if (options.onStdout || options.onStderr) return this.#execAloud(site, command, options);
+    const { stdin: input } = options;
+    if (options.onStdout || options.onStderr || isStream(input)) return this.#execAloud(site, command, options);
     return abortable(site, options.signal, async (cancel) => {
-      const stdin = options.stdin === undefined ? undefined : check.bytes('stdin', options.stdin);
+      const stdin = input === undefined ? undefined : check.bytes('stdin', input);
       const native = toNativeCommand(command, { timeoutMs: EXEC_TIMEOUT_MS, ...options }, false);
       return toExecResult(await this.#native.exec(native, stdin, cancel));
     });
@@ -61,7 +75,7 @@ export class Sandbox implements AsyncDisposable {
   async #execAloud(site: CallSite, command: Command, options: ExecOptions): Promise<ExecResult> {
     const { stdin, ...rest } = options;
     const process = await this.#spawn(site, command, { timeoutMs: EXEC_TIMEOUT_MS, ...rest }, stdin !== undefined);
-    const fed = stdin === undefined ? undefined : feed(process, check.bytes('stdin', stdin));
+    const fed = stdin === undefined ? undefined : feed(process, stdin);
     await follow(process, options);
     await fed;
     return process.wait({ signal: options.signal });
@@ -89,7 +103,51 @@ export class Sandbox implements AsyncDisposable {
       await native.kill().catch(() => {});
       throw signal.reason;
     }
-    return new Process(native, signal && endOnAbort(native, signal));
+    return new Process(native, signal && endOnAbort(native, signal), Boolean(options.logFile));
+  }
+
+  /**
+   * Opens a terminal with the user's own shell, or comes back to one by its `execId`.
+   *
+   * @example
+   * ```ts
+   * const terminal = await sandbox.terminal({ cols: 120, rows: 40 });
+   * await terminal.write('top\n');
+   * ```
+   */
+  async terminal(options: TerminalOptions = {}): Promise<Terminal> {
+    return abortable(callSite(this.terminal), options.signal, async () => {
+      if (options.execId !== undefined) {
+        return new Terminal(await this.#native.process(check.text('execId', options.execId)));
+      }
+      const { command, cwd, env, user, detached } = options;
+      const native = toNativeCommand(command ?? [], { cwd, env, user, detached }, true);
+      return new Terminal(await this.#native.terminal(native, size(options)));
+    });
+  }
+
+  /**
+   * Makes a port of the sandbox reachable on the host's own loopback, through the guest: the sandbox's network may be off.
+   *
+   * @example
+   * ```ts
+   * await using web = await sandbox.forward(8000);
+   * const page = await fetch(web.url);
+   * ```
+   */
+  async forward(port: number, options: { hostPort?: number } = {}): Promise<PortForward> {
+    return call(callSite(this.forward), async () => {
+      const wanted = options.hostPort === undefined ? undefined : check.port('hostPort', options.hostPort);
+      const native = await this.#native.forward(check.port('port', port), wanted);
+      const close = async () => native.close();
+      const { hostPort } = native;
+      return { hostPort, url: `http://127.0.0.1:${hostPort}`, close, [Symbol.asyncDispose]: close };
+    });
+  }
+
+  /** What it uses. Cheap enough to ask each second, and not counted as activity. */
+  async stats(): Promise<SandboxStats> {
+    return call(callSite(this.stats), () => this.#native.stats());
   }
 
   /** Comes back to a process, also one that another program started. */
@@ -112,14 +170,53 @@ export class Sandbox implements AsyncDisposable {
     }));
   }
 
-  /** What the engine records of it. */
+  /** What it is, as it is now. */
   async info(): Promise<SandboxInfo> {
     return call(callSite(this.info), async () => toSandboxInfo(await this.#native.info()));
   }
 
-  /** Ends it with everything in it. Twice is fine. */
-  async close(): Promise<void> {
-    return call(callSite(this.close), () => this.#native.close());
+  /** Changes what it may use while it runs; limits that are left out stay. */
+  async setLimits(limits: Limits): Promise<void> {
+    return call(callSite(this.setLimits), async () => {
+      check.object('limits', limits);
+      return this.#native.setLimits(toNativeLimits('limits', limits));
+    });
+  }
+
+  /**
+   * Puts its end off: the idle timeout is the new one from now on, and it lives for at most `maxLifetimeMs` from now. 0
+   * means without that limit.
+   */
+  async extend(options: { idleTimeoutMs?: number; maxLifetimeMs?: number }): Promise<void> {
+    return call(callSite(this.extend), async () => {
+      check.object('options', options);
+      const term = (name: 'idleTimeoutMs' | 'maxLifetimeMs') =>
+        options[name] === undefined ? undefined : (check.timeout(name, options[name]) ?? 0);
+      return this.#native.extend(term('idleTimeoutMs'), term('maxLifetimeMs'));
+    });
+  }
+
+  /**
+   * Ends all that runs in it and keeps its workspace, for which it must have been opened with `persist: true`. `start()`
+   * or the next `open()` of the session brings it back.
+   */
+  async stop(): Promise<void> {
+    return call(callSite(this.stop), () => this.#native.stop());
+  }
+
+  /** Makes a stopped one run again, with its workspace as it was; all else is as the image has it. */
+  async start(): Promise<void> {
+    return call(callSite(this.start), () => this.#native.start());
+  }
+
+  /**
+   * Ends it with everything in it. A workspace that was opened with `persist: true` stays for the next `open()` of the
+   * session, unless `keepData` is false. Twice is fine.
+   */
+  async close(options: { keepData?: boolean } = {}): Promise<void> {
+    return call(callSite(this.close), async () =>
+      this.#native.close(options.keepData === undefined ? undefined : check.boolean('keepData', options.keepData)),
+    );
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -127,9 +224,37 @@ export class Sandbox implements AsyncDisposable {
   }
 }
 
-/** Input that the command does not want is not an error: it may end without reading it. */
-async function feed(process: Process, data: Uint8Array): Promise<void> {
-  await process.write(data).catch(() => {});
+type Input = NonNullable<ExecOptions['stdin']>;
+
+function isStream(stdin: Input | undefined): stdin is Exclude<Input, string | Uint8Array> {
+  return typeof stdin === 'object' && !ArrayBuffer.isView(stdin) && Symbol.asyncIterator in stdin;
+}
+
+/**
+ * Input that the command does not want is not an error: it may end without reading it. A source that fails is one, and
+ * ends the command.
+ */
+async function feed(process: Process, input: Input): Promise<void> {
+  if (isStream(input)) {
+    try {
+      for await (const piece of input as AsyncIterable<Uint8Array | string>) {
+        const bytes = check.bytes('a piece of stdin', piece);
+        // Leaving the loop tells the source that nobody wants the rest.
+        if (
+          await process.write(bytes).then(
+            () => false,
+            () => true,
+          )
+        )
+          break;
+      }
+    } catch (error) {
+      await process.kill().catch(() => {});
+      throw error;
+    }
+  } else {
+    await process.write(check.bytes('stdin', input)).catch(() => {});
+  }
   await process.end().catch(() => {});
 }
 

@@ -128,4 +128,19 @@ describeWithEngine.each([['debian'], ['alpine']] as const)('processes on the %s 
     expect((await sandbox.exec('echo still here')).stdout).toBe('still here\n');
     await expect(sandbox.process('exec_nope')).rejects.toMatchObject({ code: 'PROCESS_NOT_FOUND' });
   });
+
+  test('a kill does not wait for a reader that has stopped, nor for one that never came', async () => {
+    const sandbox = await open();
+    const stopped = await sandbox.spawn('yes');
+    const chunks = stopped[Symbol.asyncIterator]();
+    await chunks.next();
+    const unread = await sandbox.spawn('yes');
+    await new Promise((resolve) => setTimeout(resolve, 200));
+    const began = Date.now();
+    await Promise.all([stopped.kill(), unread.kill()]);
+    for (const process of [stopped, unread]) expect(await process.wait()).toMatchObject({ signal: 'SIGTERM' });
+    // A hang guard: it took 30 and 5 seconds once.
+    expect(Date.now() - began).toBeLessThan(3_000);
+    await chunks.return?.();
+  });
 });

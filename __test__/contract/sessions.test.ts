@@ -172,6 +172,23 @@ describeWithEngine('sessions', () => {
     expect(await manager.list({ scope })).toEqual([]);
   });
 
+  test.each([
+    ['sandbox.close()', async (owner: SandboxManager, id: string) => (await owner.get(id)).close()],
+    ['manager.close()', async (owner: SandboxManager) => owner.close()],
+  ])('%s tells other programs that use the sandbox that it was closed', async (_, close) => {
+    const scope = { workflow: unique() };
+    const owner = new SandboxManager({ defaults: { image } });
+    const { id } = await owner.open({ scope });
+    const visitor = await testManager().get(id);
+    const running = expect(visitor.exec('sleep 1000')).rejects.toMatchObject({
+      code: 'SANDBOX_LOST',
+      details: { reason: 'closed' },
+    });
+    await close(owner, id);
+    await running;
+    await owner.close();
+  });
+
   test('an idle sandbox ends by itself', async () => {
     const idler = testManager({ idleTimeoutMs: 300, defaults: { image } });
     const { id } = await idler.open();

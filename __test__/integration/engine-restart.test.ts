@@ -1,96 +1,93 @@
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import path from 'node:path';
 import { SandboxManager } from 'cofferdam';
-import Docker from 'dockerode';
-import { describeWithEngine, IMAGES } from '../support';
+import { OwnEngine, whyNoOwnEngine } from '../own-engine';
+import { describeWithEngine, IMAGES, program, record, until } from '../support';
 
-// A second engine needs root, dockerd and `unshare`; in a network namespace of its own it leaves the first one's alone.
-const canStart = process.getuid?.() === 0 && existsSync('/usr/sbin/dockerd') && existsSync('/usr/bin/unshare');
-if (!canStart) console.warn('SKIPPED: a second engine cannot be started here (it needs root, dockerd and unshare)');
+const image = IMAGES.alpine;
 
-(canStart ? describeWithEngine : describe.skip)('an engine that is killed and started again', () => {
-  const folder = mkdtempSync(path.join(tmpdir(), 'cofferdam-engine-'));
-  const socket = path.join(folder, 'docker.sock');
-  let daemon: ChildProcess;
+describeWithEngine('an engine that is killed and started again', () => {
+  let engine: OwnEngine | undefined;
 
-  async function start() {
-    const paths = ['--data-root', 'data', '--exec-root', 'exec'].map((part, index) =>
-      index % 2 ? path.join(folder, part) : part,
-    );
-    const pidfile = path.join(folder, 'docker.pid');
-    rmSync(pidfile, { force: true });
-    daemon = spawn(
-      'unshare',
-      ['-n', 'dockerd', '--bridge=none', '--iptables=false', ...paths, '--pidfile', pidfile, '-H', `unix://${socket}`],
-      { stdio: 'ignore' },
-    );
-    const engine = new Docker({ socketPath: socket });
-    while (!(await engine.ping().then(Boolean, () => false))) {
-      if (daemon.exitCode !== null) throw new Error(`dockerd ended with ${daemon.exitCode}`);
-      await new Promise((resolve) => setTimeout(resolve, 100));
-    }
-    return engine;
-  }
-
-  async function stop(signal: NodeJS.Signals) {
-    const ended = once(daemon, 'exit');
-    daemon.kill(signal);
-    await ended;
-    // Its containerd dies with it, but a moment later, and a new engine would wait for the old one to answer.
-    const pidfile = path.join(folder, 'exec/containerd/containerd.pid');
-    const pid = existsSync(pidfile) ? Number(readFileSync(pidfile, 'utf8')) : 0;
-    while (pid > 0 && existsSync(`/proc/${pid}`)) await new Promise((resolve) => setTimeout(resolve, 20));
-    rmSync(pidfile, { force: true });
-  }
-
-  afterAll(async () => {
-    if (daemon?.exitCode === null && daemon.signalCode === null) await stop('SIGTERM');
-    // An engine that was killed leaves its mounts; the deepest go first.
-    const mounts = readFileSync('/proc/mounts', 'utf8')
-      .split('\n')
-      .map((line) => line.split(' ')[1] ?? '');
-    for (const mount of mounts.filter((each) => each.startsWith(folder)).reverse()) execFileSync('umount', [mount]);
-    rmSync(folder, { recursive: true, force: true });
+  beforeAll(async () => {
+    const why = await whyNoOwnEngine();
+    if (why === undefined) engine = await OwnEngine.start(image);
+    else console.warn(`SKIPPED: a second engine cannot be started here: ${why}`);
   });
 
-  test('in the middle of a call: it rejects or goes on, nothing hangs, and open() works again', async () => {
-    const engine = await start();
-    const image = await new Docker().getImage(IMAGES.alpine).get();
-    await once((await engine.loadImage(image)).resume(), 'end');
+  afterAll(() => engine?.[Symbol.asyncDispose]());
 
-    const manager = new SandboxManager({ docker: { host: `unix://${socket}` }, defaults: { image: IMAGES.alpine } });
+  const isLostOrAway = { name: 'SandboxError', code: expect.stringMatching(/SANDBOX_LOST|ENGINE_UNAVAILABLE/) };
+
+  test('in the middle of a call: it rejects or goes on, nothing hangs, and open() works again', async () => {
+    if (!engine) return;
+    const manager = new SandboxManager({ docker: { host: engine.host }, defaults: { image } });
+    const events = record(manager);
     const scope = { workflow: 'restart' };
     const sandbox = await manager.open({ scope });
     const running = sandbox.exec('echo up; sleep 2; echo down').catch((error) => error);
 
-    await stop('SIGKILL');
+    await engine.kill();
     const orphaned = await sandbox.exec('echo now').catch((error) => error);
-    if (orphaned instanceof Error) {
-      expect(orphaned).toMatchObject({
-        name: 'SandboxError',
-        code: expect.stringMatching(/SANDBOX_LOST|ENGINE_UNAVAILABLE/),
-      });
-    } else {
-      expect(orphaned.stdout).toBe('now\n');
-    }
+    if (orphaned instanceof Error) expect(orphaned).toMatchObject(isLostOrAway);
+    else expect(orphaned.stdout).toBe('now\n');
     const outcome = await running;
-    if (outcome instanceof Error) {
-      expect(outcome).toMatchObject({
-        name: 'SandboxError',
-        code: expect.stringMatching(/SANDBOX_LOST|ENGINE_UNAVAILABLE/),
-      });
-    } else {
-      expect(outcome.stdout).toBe('up\ndown\n');
-    }
+    if (outcome instanceof Error) expect(outcome).toMatchObject(isLostOrAway);
+    else expect(outcome.stdout).toBe('up\ndown\n');
 
-    await start();
+    await engine.start();
+    const lost = await until(() => events.find(({ type }) => type === 'lost'));
+    expect(lost).toMatchObject({ sandboxId: sandbox.id, reason: 'engine-restarted' });
+    await expect(sandbox.exec('true')).rejects.toMatchObject({
+      code: 'SANDBOX_LOST',
+      details: { reason: 'engine-restarted' },
+    });
     const again = await manager.open({ scope });
+    expect(again.created).toBe(true);
     expect((await again.exec('echo again')).stdout).toBe('again\n');
     await manager.close();
-    const left = await new Docker({ socketPath: socket }).listContainers({ all: true });
+    const left = await engine.client.listContainers({ all: true });
     expect(left.map(({ Names }) => Names)).toEqual([]);
+  });
+
+  test('in the middle of many programs at work: nothing is left but what was asked to persist', async () => {
+    if (!engine) return;
+    const host = JSON.stringify(engine.host);
+    const programs = Array.from({ length: 6 }, (_, index) =>
+      program(`
+        const manager = new SandboxManager({ docker: { host: ${host} }, orphanTimeoutMs: 1000, defaults: { image: '${image}' } });
+        console.log('up');
+        for (let round = 0; ; round++) {
+          try {
+            const persist = ${index} === 0;
+            const sandbox = await manager.open({ scope: { workflow: 'busy-${index}' }, session: persist ? 'kept' : 'round-' + round % 3, persist });
+            await sandbox.spawn('while :; do echo x; done', { detached: true });
+            await Promise.all([sandbox.exec('sleep 0.05'), sandbox.files.write('file', 'x'.repeat(100_000))]);
+            if (round % 2) await sandbox.close();
+          } catch { await new Promise((resolve) => setTimeout(resolve, 50)); }
+        }
+      `),
+    );
+    await Promise.all(programs.map((each) => each.line()));
+    await new Promise((resolve) => setTimeout(resolve, 1_500));
+    await engine.kill();
+    for (const { child } of programs) child.kill('SIGKILL');
+    await Promise.all(programs.map(({ ended }) => ended));
+    await engine.start();
+
+    const docker = engine.client;
+    const manager = new SandboxManager({ docker: { host: engine.host } });
+    // What was half made when everything died is found by the next program that comes along.
+    await until(async () => {
+      await manager.prune();
+      return (await docker.listContainers({ all: true })).length === 0;
+    });
+    const { Volumes } = await docker.listVolumes();
+    const names = (Volumes ?? []).map(({ Name }) => Name).filter((name) => !name.startsWith('cofferdam-guest-'));
+    expect(names).toHaveLength(1);
+    expect(await manager.list()).toMatchObject([{ key: 'workflow:busy-0:kept', state: 'stopped' }]);
+    expect((await docker.listNetworks()).map(({ Name }) => Name).sort()).toEqual(['host', 'none']);
+    const [kept] = await manager.list();
+    await (await manager.get(kept?.id ?? '')).close({ keepData: false });
+    expect(await manager.list()).toEqual([]);
+    await manager.close();
   });
 });

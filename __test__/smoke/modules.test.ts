@@ -11,7 +11,7 @@ const node = async (...args: string[]) => (await run(process.execPath, args, { c
 describe('the package', () => {
   test('exports the same names to CommonJS and to ES modules', async () => {
     const names = Object.keys(cofferdam).sort();
-    expect(names).toEqual(['Process', 'Sandbox', 'SandboxError', 'SandboxManager', 'version']);
+    expect(names).toEqual(['Process', 'Sandbox', 'SandboxError', 'SandboxManager', 'Terminal', 'version']);
     const esm = "import * as all from 'cofferdam'; console.log(Object.keys(all).sort().join())";
     expect(await node('--input-type=module', '-e', esm)).toBe(`${names.join()}\n`);
   });

@@ -56,4 +56,9 @@ export class Cofferdam {
     for await (const { data } of running) take(data.length);
     return (await running.wait()).exitCode;
   }
+
+  async terminal(command) {
+    const screen = await this.#sandbox.terminal({ command });
+    return { output: screen, write: (data) => screen.write(data), close: () => screen.close() };
+  }
 }

@@ -85,6 +85,12 @@ export class Dockerode {
     for await (const chunk of stdout) take(chunk.length);
     return (await exec.inspect()).ExitCode;
   }
+
+  async terminal(argv) {
+    const exec = await this.#container.exec({ Cmd: argv, Tty: true, AttachStdin: true, AttachStdout: true });
+    const stream = await exec.start({ hijack: true, stdin: true, Tty: true });
+    return { output: stream, write: (data) => stream.write(data), close: () => stream.end() };
+  }
 }
 
 /** All that `demuxStream` asks of a stream. */

@@ -1,22 +1,30 @@
 // The rows of the bench by the name that selects them: `npm run bench -- exec files`.
 
 import { atOnce } from './at-once.mjs';
+import { backpressure } from './backpressure.mjs';
 import { coldOpen } from './cold-open.mjs';
 import { echo, exec } from './exec.mjs';
 import { files } from './files.mjs';
+import { forward } from './forward.mjs';
 import { guest } from './guest.mjs';
+import { idleSessions } from './idle-sessions.mjs';
 import { images } from './images.mjs';
+import { keysAtOnce } from './keys-at-once.mjs';
 import { killTree } from './kill-tree.mjs';
 import { listing } from './listing.mjs';
 import { load } from './load.mjs';
+import { manyCommands } from './many-commands.mjs';
+import { resume } from './resume.mjs';
 import { stream } from './stream.mjs';
+import { terminal } from './terminal.mjs';
 import { together } from './together.mjs';
+import { warmOpen } from './warm-open.mjs';
 
 /**
  * @typedef {object} Row
  * @property {string} id
  * @property {string} title
- * @property {'ms' | 'exec/s' | 'MB/s' | 'MiB' | 'MB'} unit
+ * @property {'ms' | 'exec/s' | 'req/s' | 'MB/s' | 'MiB' | 'MB' | 'KB' | '%' | ''} unit a bare count has none
  * @property {Record<string, import('../measure.mjs').Summary>} values by contestant
  */
 
@@ -29,12 +37,20 @@ export const ROWS = {
   exec,
   echo,
   'at-once': atOnce,
+  terminal,
   list: listing,
   'cold-open': coldOpen,
+  'warm-open': warmOpen,
+  resume,
+  'keys-at-once': keysAtOnce,
   files,
   stream,
+  forward,
   load,
   guest,
+  'idle-sessions': idleSessions,
+  'many-commands': manyCommands,
+  backpressure,
   together,
   images,
   'kill-tree': killTree,

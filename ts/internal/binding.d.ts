@@ -6,6 +6,11 @@ export declare class Cancel {
   cancel(): void
 }
 
+export declare class NativeEvents {
+  /** At least one; none when there will be no more. */
+  nextMany(cancel?: Cancel | undefined | null): Promise<NativeEvent[]>
+}
+
 /** A file that is being read piece by piece. */
 export declare class NativeFileReader {
   /** The next piece; null at the end. */
@@ -25,6 +30,14 @@ export declare class NativeManager {
   get(id: string): Promise<NativeSandbox>
   list(scope?: NativeScope | undefined | null): Promise<NativeSandboxInfo[]>
   info(): Promise<NativeEngineInfo>
+  endScope(scope: NativeScope): Promise<number>
+  prune(options: NativePrune): Promise<NativePruneReport>
+  /** Begins to make ready what is to be kept ready. */
+  warmUp(): void
+  /** What happens from now on. */
+  events(): NativeEvents
+  /** For the moment before the program exits: blocks for as long as it takes, but not longer than `patience_ms`. */
+  exit(patienceMs: number): void
   /** Starts to pull an image; its progress and its outcome are read from what it gives. */
   pull(image: string): NativePull
   close(): Promise<void>
@@ -38,9 +51,19 @@ export declare class NativeOutput {
   stop(): void
 }
 
+/** A port of the sandbox on the host's loopback. */
+export declare class NativePortForward {
+  get hostPort(): number
+  close(): void
+}
+
 export declare class NativeProcess {
   get execId(): string
   get pid(): number
+  /** Where its whole output is, if that was asked for. */
+  get logPath(): string
+  resize(size: NativeTerminalSize): Promise<void>
+  waitForPort(port: number, timeoutMs?: number | undefined | null, cancel?: Cancel | undefined | null): Promise<void>
   output(sinceSeq: number): NativeOutput
   read(sinceSeq: number, maxChunks: number, waitMs: number): Promise<NativeRecent>
   write(data: Uint8Array): Promise<void>
@@ -73,10 +96,20 @@ export declare class NativeSandbox {
   get created(): boolean
   exec(command: NativeCommand, stdin?: Uint8Array | undefined | null, cancel?: Cancel | undefined | null): Promise<NativeExecResult>
   spawn(command: NativeCommand): Promise<NativeProcess>
+  /** A process on a terminal; an empty command is the user's own shell. */
+  terminal(command: NativeCommand, size: NativeTerminalSize): Promise<NativeProcess>
+  forward(port: number, hostPort?: number | undefined | null): Promise<NativePortForward>
+  stats(): Promise<NativeStats>
   process(execId: string): Promise<NativeProcess>
   processes(): Promise<NativeProcessInfo[]>
   info(): Promise<NativeSandboxInfo>
-  close(): Promise<void>
+  setLimits(limits: NativeLimits): Promise<void>
+  /** 0 means never. */
+  extend(idleTimeoutMs?: number | undefined | null, maxLifetimeMs?: number | undefined | null): Promise<void>
+  stop(): Promise<void>
+  start(): Promise<void>
+  /** Says what shall become of a persistent workspace; without, it stays. */
+  close(keepData?: boolean | undefined | null): Promise<void>
 }
 
 export interface NativeChunk {
@@ -96,6 +129,7 @@ export interface NativeCommand {
   maxOutputBytes: number
   detached: boolean
   keepStdin: boolean
+  logBytes?: number
 }
 
 export interface NativeContent {
@@ -110,7 +144,7 @@ export interface NativeEngineInfo {
   apiVersion?: string
   /** JSON */
   abilities: string
-  limits: Record<string, 'enforced' | 'none'>
+  limits: Record<string, 'enforced' | 'watched' | 'none'>
 }
 
 export interface NativeEntry {
@@ -122,6 +156,15 @@ export interface NativeEntry {
   target?: string
 }
 
+export interface NativeEvent {
+  type: string
+  atMs: number
+  sandboxId?: string
+  key?: string
+  /** JSON */
+  details: string
+}
+
 export interface NativeExecResult {
   execId: string
   exitCode: number
@@ -131,6 +174,7 @@ export interface NativeExecResult {
   durationMs: number
   timedOut: boolean
   oomKilled: boolean
+  killed: Array<NativeKilled>
   stdoutTruncated: boolean
   stderrTruncated: boolean
 }
@@ -140,10 +184,16 @@ export interface NativeFile {
   data: Uint8Array
 }
 
+export interface NativeKilled {
+  pid: number
+  command: string
+}
+
 export interface NativeLimits {
   cpus?: number
   memoryMb?: number
   pids?: number
+  workspaceMb?: number
   openFiles?: number
 }
 
@@ -157,6 +207,7 @@ export interface NativeManagerOptions {
   idleTimeoutMs: number
   maxLifetimeMs: number
   orphanTimeoutMs: number
+  warm: Array<NativeWarm>
 }
 
 export interface NativeOpen {
@@ -169,6 +220,7 @@ export interface NativeOpen {
   limits: NativeLimits
   network: boolean
   readOnlyRoot: boolean
+  persist: boolean
   labels: Record<string, string>
   files: Array<NativeFile>
   init?: string | Array<string>
@@ -182,6 +234,17 @@ export interface NativeProcessInfo {
   command: string
   ageMs: number
   exitCode?: number
+}
+
+export interface NativePrune {
+  volumes: boolean
+  olderThanMs: number
+  dryRun: boolean
+}
+
+export interface NativePruneReport {
+  sandboxes: Array<string>
+  volumes: Array<string>
 }
 
 export interface NativePullProgress {
@@ -202,7 +265,7 @@ export interface NativeSandboxInfo {
   id: string
   key: string
   image: string
-  state: 'running' | 'paused' | 'stopped'
+  state: 'warm' | 'running' | 'paused' | 'stopped'
   workdir: string
   createdAtMs: number
   expiresAtMs?: number
@@ -217,10 +280,31 @@ export interface NativeScope {
   user?: string
 }
 
+export interface NativeStats {
+  cpuMs: number
+  memoryBytes: number
+  memoryPeakBytes: number
+  pids: number
+  ioReadBytes: number
+  ioWriteBytes: number
+  workspaceBytes: number
+  oomKills: number
+}
+
+export interface NativeTerminalSize {
+  cols: number
+  rows: number
+}
+
 export interface NativeTls {
   ca: string
   cert: string
   key: string
+}
+
+export interface NativeWarm {
+  open: NativeOpen
+  count: number
 }
 
 export interface NativeWrite {

@@ -71,6 +71,13 @@ export function object<T extends object>(name: string, value: T): T {
   return value;
 }
 
+export function port(name: string, value: unknown): number {
+  if (typeof value !== 'number' || !Number.isInteger(value) || value < 1 || value > 65_535) {
+    throw invalid(name, 'a port from 1 to 65535', value);
+  }
+  return value;
+}
+
 export function optionalFunction(name: string, value: unknown): void {
   if (value !== undefined && typeof value !== 'function') throw invalid(name, 'a function', value);
 }

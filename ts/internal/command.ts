@@ -6,6 +6,12 @@ import * as check from './check';
 export const EXEC_TIMEOUT_MS = 5 * 60_000;
 const KILL_GRACE_MS = 2_000;
 const MAX_OUTPUT_BYTES = 1024 * 1024;
+const MAX_LOG_BYTES = 64 * 1024 * 1024;
+
+function logBytes(logFile: SpawnOptions['logFile']): number | undefined {
+  if (logFile === undefined || logFile === false) return undefined;
+  return logFile === true ? MAX_LOG_BYTES : check.count('logFile.maxBytes', check.object('logFile', logFile).maxBytes);
+}
 
 export function toNativeCommand(
   command: Command,
@@ -24,6 +30,7 @@ export function toNativeCommand(
     maxOutputBytes: check.count('maxOutputBytes', options.maxOutputBytes ?? MAX_OUTPUT_BYTES),
     detached: check.boolean('detached', options.detached ?? false),
     keepStdin,
+    logBytes: logBytes(options.logFile),
   };
 }
 
@@ -37,6 +44,7 @@ export function toExecResult(native: NativeExecResult): ExecResult {
     durationMs: native.durationMs,
     timedOut: native.timedOut,
     oomKilled: native.oomKilled,
+    killed: native.killed,
     truncated: { stdout: native.stdoutTruncated, stderr: native.stderrTruncated },
     ok: native.exitCode === 0,
   };

@@ -1,6 +1,6 @@
 /** From what the engine records to what callers see. */
-import type { EngineInfo, SandboxInfo } from '../options';
-import type { NativeEngineInfo, NativeSandboxInfo } from './binding';
+import type { EngineInfo, SandboxEvent, SandboxInfo } from '../options';
+import type { NativeEngineInfo, NativeEvent, NativeSandboxInfo } from './binding';
 
 export function toSandboxInfo(native: NativeSandboxInfo): SandboxInfo {
   const { createdAtMs, expiresAtMs, ...rest } = native;
@@ -18,5 +18,17 @@ export function toEngineInfo(native: NativeEngineInfo): EngineInfo {
     apiVersion: native.apiVersion,
     abilities: JSON.parse(native.abilities),
     limits: native.limits as EngineInfo['limits'],
+  };
+}
+
+export function toSandboxEvent(native: NativeEvent): SandboxEvent {
+  const { expiresAtMs, ...details } = JSON.parse(native.details);
+  for (const name of Object.keys(details)) if (details[name] === null) delete details[name];
+  return {
+    type: native.type as SandboxEvent['type'],
+    at: new Date(native.atMs),
+    ...(native.sandboxId === undefined ? {} : { sandboxId: native.sandboxId, key: native.key }),
+    ...details,
+    ...(typeof expiresAtMs === 'number' ? { expiresAt: new Date(expiresAtMs) } : {}),
   };
 }

@@ -8,6 +8,9 @@ use sha2::{Digest, Sha256};
 use crate::id::random_id;
 use crate::{Error, Result};
 
+/// How the names of boxes begin that are nobody's yet.
+pub(crate) const WARM_CLAIM: &str = "cofferdam-warm-";
+
 /// The longest part of a key.
 const MAX_PART: usize = 512;
 
@@ -78,10 +81,23 @@ impl SessionKey {
 
     /// The name under which an engine knows the session's sandbox. Names are unique there, which makes it a claim.
     pub fn claim(&self) -> String {
-        let digest = Sha256::digest(self.0.as_bytes());
-        let digits: String = digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
-        format!("cofferdam-{digits}")
+        claim(&self.0)
     }
+
+    /// Whether no other program can ever ask for it: it belongs to one manager.
+    pub fn is_private(&self) -> bool {
+        is_private(&self.0)
+    }
+}
+
+pub(crate) fn claim(key: &str) -> String {
+    let digest = Sha256::digest(key.as_bytes());
+    let digits: String = digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+    format!("cofferdam-{digits}")
+}
+
+pub(crate) fn is_private(key: &str) -> bool {
+    key.starts_with("manager:")
 }
 
 /// The part of every key in a scope before the session's name.

@@ -17,29 +17,37 @@
 
 pub mod backend;
 mod error;
+mod events;
 pub mod guest;
+mod host;
 mod id;
 mod image;
 mod key;
 mod manager;
 mod options;
 mod policy;
+mod pool;
+mod register;
 mod sandbox;
+mod sessions;
 
 pub use error::{Error, ErrorCode, Result};
+pub use events::{Event, EventKind, EventStream};
 pub use guest::{
-    Chunk, ExecRequest, ExecResult, FileContent, FileReader, FileWriter, ListRequest, OutputStream, Process, Recent,
-    SpawnRequest, StreamName, WriteRequest,
+    Chunk, ExecRequest, ExecResult, FileContent, FileReader, FileWriter, ListRequest, OutputStream, PortForward,
+    Process, Recent, SpawnRequest, StreamName, WriteRequest,
 };
 pub use image::{DEFAULT_IMAGE, resolve_image};
 pub use key::{Scope, Session, SessionKey};
 pub use manager::{Manager, Opened};
 pub use options::{
     DEFAULT_WORKDIR, DockerOptions, Limits, ManagerOptions, OnPull, OpenRequest, PullPolicy, PullProgress, Timeouts,
-    TlsFiles,
+    TlsFiles, WarmRequest,
 };
 pub use policy::{NetworkRule, Policy};
 pub use sandbox::Sandbox;
 
-pub use cofferdam_protocol::{Command, FileEntry, FileType, ProcessInfo, signal_name, signal_number};
+pub use cofferdam_protocol::{
+    Command, FileEntry, FileType, Killed, ProcessInfo, Stats, TerminalSize, signal_name, signal_number,
+};
 pub use tokio_util::sync::CancellationToken;

@@ -1,28 +1,30 @@
-//! Sessions: get or create, one flight per key here, one claim per key on the engine.
+//! The manager: what callers ask for, within the policy. What it has open is in its [`Register`]; what is on the engine is
+//! found through [`crate::sessions`].
 
-use std::collections::HashMap;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use cofferdam_protocol::{Lease, Setup};
 use futures_util::future::join_all;
-use tokio::time::Instant;
 
 use crate::backend::docker::Docker;
-use crate::backend::{Backend, BoxRecord, BoxSpec, BoxState, Creation, EngineInfo};
-use crate::guest::{check_env, check_path};
-use crate::id::{random_id, random_u128};
-use crate::key::{Scope, SessionKey, scope_prefix};
-use crate::options::{DEFAULT_WORKDIR, Limits, ManagerOptions, OnPull, OpenRequest, Timeouts};
+use crate::backend::{Backend, BoxRecord, BoxState, EngineInfo, PruneReport, PruneRequest};
+use crate::events::{Event, EventKind, EventStream};
+use crate::host::Host;
+use crate::id::random_id;
+use crate::key::{Scope, SessionKey, is_private, scope_prefix};
+use crate::options::{Limits, ManagerOptions, OnPull, OpenRequest, PullPolicy, Timeouts, WarmRequest};
 use crate::policy::Policy;
+use crate::pool::{Pool, tell_failure};
+use crate::register::{Origin, Register};
 use crate::sandbox::Sandbox;
+use crate::sessions::{self, adopt, check_request, check_same, furnish, not_found, peek, specify};
 use crate::{DEFAULT_IMAGE, Error, ErrorCode, Result, resolve_image};
 
-/// How long another process may take from claiming a session to starting its sandbox.
-const STARTING: Duration = Duration::from_secs(30);
+/// How long one session after the other may go away in our hands before that is the answer.
+const VANISHING: Duration = Duration::from_secs(30);
 
-/// Between two looks at a sandbox that another process is starting.
+/// Between two looks for a session that has just gone away.
 const LOOK_AGAIN: Duration = Duration::from_millis(25);
 
 /// A sandbox, and whether this call made it.
@@ -46,30 +48,19 @@ impl std::ops::Deref for Opened {
 pub struct Manager(Arc<Inner>);
 
 struct Inner {
-    backend: Arc<dyn Backend>,
+    host: Arc<Host>,
     policy: Policy,
     timeouts: Timeouts,
-    client: u128,
     owner: String,
-    sessions: Mutex<HashMap<String, Arc<Session>>>,
-    closed: std::sync::atomic::AtomicBool,
-}
-
-/// One key's sandbox here. The lock is held while it is opened.
-#[derive(Default)]
-struct Session {
-    sandbox: tokio::sync::Mutex<Option<(Arc<Sandbox>, Origin)>>,
-}
-
-/// Who made a sandbox: only what this manager made is closed with it.
-#[derive(Clone, Copy, PartialEq)]
-enum Origin {
-    Made,
-    Adopted,
+    pool: Pool,
+    register: Register,
+    warm: Mutex<Vec<WarmRequest>>,
+    reconciled: AtomicBool,
+    closed: AtomicBool,
 }
 
 impl Manager {
-    /// A manager on a Docker engine. Does not connect yet.
+    /// A manager on a Docker engine. Connects on first use.
     pub fn new(options: ManagerOptions) -> Manager {
         let backend = Arc::new(Docker::new(options.docker.clone()));
         Manager::with_backend(backend, options)
@@ -78,14 +69,39 @@ impl Manager {
     /// A manager on any backend.
     pub fn with_backend(backend: Arc<dyn Backend>, options: ManagerOptions) -> Manager {
         Manager(Arc::new(Inner {
-            backend,
+            host: Host::new(backend),
             policy: options.policy,
             timeouts: options.timeouts,
-            client: random_u128(),
             owner: random_id(""),
-            sessions: Mutex::default(),
-            closed: false.into(),
+            pool: Pool::default(),
+            register: Register::default(),
+            warm: Mutex::new(options.warm),
+            reconciled: AtomicBool::new(false),
+            closed: AtomicBool::new(false),
         }))
+    }
+
+    /// Begins to make ready what is to be kept ready. Once is enough.
+    pub fn warm_up(&self) {
+        let warm = std::mem::take(&mut *self.0.warm.lock().unwrap_or_else(PoisonError::into_inner));
+        if self.0.check_open().is_ok() {
+            warm.into_iter().for_each(|warm| self.keep_warm(warm));
+        }
+    }
+
+    fn keep_warm(&self, warm: WarmRequest) {
+        let inner = Arc::clone(&self.0);
+        let over = self.0.host.background.over();
+        self.0.host.background.spawn(async move {
+            let stocked = tokio::select! {
+                stocked = inner.stock(&warm) => stocked,
+                () = over.cancelled() => Ok(()),
+            };
+            if let Err(error) = stocked {
+                let image = warm.open.image.as_deref().unwrap_or(DEFAULT_IMAGE);
+                tell_failure(&inner.host, image, warm.count, &error);
+            }
+        });
     }
 
     /// Gets or makes the sandbox of a session. Given up, it leaves no sandbox behind that nobody else uses.
@@ -118,57 +134,109 @@ impl Manager {
         Err(given_up)
     }
 
-    /// A sandbox by its id, also one that another process opened.
+    /// A sandbox by its id, also one that another process opened, or one that is stopped.
     pub async fn get(&self, id: &str) -> Result<Arc<Sandbox>> {
         self.0.check_open()?;
-        let not_found = || {
-            let message = format!("there is no sandbox \"{id}\" on this engine; list() gives those there are");
-            Error::new(ErrorCode::SandboxNotFound, message).with("id", id)
-        };
-        let record = self.0.backend.list().await?.into_iter().find(|record| record.id == id).ok_or_else(not_found)?;
-        let session = self.0.session(&record.key);
-        let mut slot = session.sandbox.lock().await;
-        if let Some((sandbox, _)) = &*slot
-            && sandbox.id() == id
-            && !sandbox.is_closed()
-        {
-            return Ok(Arc::clone(sandbox));
+        if let Some(sandbox) = self.0.register.open().into_iter().find(|sandbox| sandbox.id() == id) {
+            return Ok(sandbox);
         }
-        let sandbox = self.0.adopt(&record).await?.ok_or_else(not_found)?;
+        let host = &self.0.host;
+        let found = host.backend.list().await?.into_iter().find(|record| record.id == id);
+        let record = found.filter(|record| record.state != BoxState::Warm).ok_or_else(|| not_found(id))?;
+        let sandbox = match record.state {
+            BoxState::Stopped => {
+                let kept = host.backend.kept(&record.name).await?.ok_or_else(|| not_found(id))?;
+                Sandbox::stopped(host, &record, kept)
+            }
+            _ => adopt(host, &record).await?.ok_or_else(|| not_found(id))?,
+        };
+        if !self.0.is_admitted(&sandbox).await? {
+            return Err(not_found(id));
+        }
+        let slot = self.0.register.slot(sandbox.key());
+        let mut slot = slot.lock().await;
+        if let Some((there, _)) = &*slot
+            && there.id() == id
+            && !there.is_closed()
+        {
+            sandbox.leave();
+            return Ok(Arc::clone(there));
+        }
         *slot = Some((Arc::clone(&sandbox), Origin::Adopted));
+        host.events.emit(|| Event::new(EventKind::Resumed).of(sandbox.id(), sandbox.key()));
         Ok(sandbox)
     }
 
-    /// All sandboxes on the engine, or those of one scope.
+    /// All sandboxes on the engine, or those of one scope, oldest first.
     pub async fn list(&self, scope: Option<&Scope>) -> Result<Vec<BoxRecord>> {
         self.0.check_open()?;
         let prefix = scope.map(scope_prefix).transpose()?.unwrap_or_default();
-        let mut records = self.0.backend.list().await?;
+        let mut records = self.0.records().await?;
         records.retain(|record| record.key.starts_with(&prefix));
         records.sort_by_key(|record| record.created_at);
         Ok(records)
     }
 
+    /// Closes all sessions of a scope, side by side, whoever opened them. Says how many there were.
+    pub async fn end_scope(&self, scope: &Scope) -> Result<usize> {
+        let records = self.list(Some(scope)).await?;
+        let running: Vec<_> = records.into_iter().filter(|record| record.state != BoxState::Stopped).collect();
+        let own = self.0.register.open();
+        let closing = running.iter().map(|record| async {
+            match own.iter().find(|sandbox| sandbox.id() == record.id) {
+                Some(sandbox) => sandbox.end("scope-ended").await,
+                None => match adopt(&self.0.host, record).await {
+                    Ok(Some(sandbox)) => sandbox.end("scope-ended").await,
+                    _ => self.0.host.backend.remove(&record.handle).await,
+                },
+            }
+        });
+        join_all(closing).await.into_iter().collect::<Result<Vec<()>>>()?;
+        Ok(running.len())
+    }
+
+    /// Removes what dead programs and older versions left.
+    pub async fn prune(&self, request: &PruneRequest) -> Result<PruneReport> {
+        self.0.check_open()?;
+        self.0.host.backend.prune(request).await
+    }
+
+    /// Changes a sandbox's limits while it runs, within the policy.
+    pub async fn set_limits(&self, sandbox: &Sandbox, limits: Limits) -> Result<()> {
+        self.0.policy.admit_limits(limits)?;
+        sandbox.set_limits(limits).await
+    }
+
+    /// What happens from now on.
+    pub fn events(&self) -> EventStream {
+        let stream = self.0.host.events.listen();
+        for sandbox in self.0.register.open() {
+            sandbox.watch();
+        }
+        stream
+    }
+
     /// Pulls an image.
     pub async fn pull(&self, image: &str, on_pull: Option<&OnPull>) -> Result<()> {
         self.0.check_open()?;
-        self.0.backend.pull(&resolve_image(image)?, on_pull).await
+        let on_pull = sessions::told_of_pulls(&self.0.host, on_pull.cloned());
+        self.0.host.backend.pull(&resolve_image(image)?, Some(&on_pull)).await
     }
 
     /// The backend, and what it can and cannot do here.
     pub async fn info(&self) -> Result<EngineInfo> {
         self.0.check_open()?;
-        self.0.backend.info().await
+        self.0.host.backend.info().await
     }
 
     /// Closes every sandbox that this manager made, side by side; says the first thing that went wrong.
     pub async fn close(&self) -> Result<()> {
         self.0.closed.store(true, Ordering::Release);
-        let sessions: Vec<_> = self.0.sessions().drain().map(|(_, session)| session).collect();
-        let closing = sessions.iter().map(|session| async move {
+        let slots = self.0.register.drain();
+        let closing = slots.iter().map(|slot| async move {
             // Waits for one that is just being opened.
-            match session.sandbox.lock().await.take() {
-                Some((sandbox, Origin::Made)) => sandbox.close().await,
+            match slot.lock().await.take() {
+                Some((sandbox, Origin::Made)) => sandbox.end("manager-closed").await,
                 Some((sandbox, Origin::Adopted)) => {
                     sandbox.leave();
                     Ok(())
@@ -176,28 +244,28 @@ impl Manager {
                 None => Ok(()),
             }
         });
-        join_all(closing).await.into_iter().collect()
+        let (closed, ()) = tokio::join!(join_all(closing), self.0.host.background.end());
+        self.0.host.events.end();
+        closed.into_iter().collect()
+    }
+
+    /// The program is about to exit without having closed: ends, within `patience`, what nobody can ever find again.
+    /// Sessions with a scope stay, for as long as their orphan timeout says. Blocks.
+    pub fn exit(&self, patience: Duration) {
+        if self.0.closed.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let private = self.0.register.made().into_iter().filter(|sandbox| is_private(sandbox.key()));
+        let guests = private.map(|sandbox| Arc::clone(&*sandbox)).chain(self.0.pool.guests());
+        let farewells: Vec<_> = guests.filter_map(|guest| guest.ask_to_end()).collect();
+        let deadline = Instant::now() + patience;
+        while Instant::now() < deadline && !farewells.iter().all(|farewell| farewell.is_over()) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
 }
 
 impl Inner {
-    fn sessions(&self) -> std::sync::MutexGuard<'_, HashMap<String, Arc<Session>>> {
-        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn session(&self, key: &str) -> Arc<Session> {
-        let mut sessions = self.sessions();
-        // Those of sandboxes that are over would otherwise pile up.
-        sessions.retain(|_, session| {
-            Arc::strong_count(session) > 1
-                || session
-                    .sandbox
-                    .try_lock()
-                    .is_ok_and(|slot| slot.as_ref().is_some_and(|(sandbox, _)| !sandbox.is_closed()))
-        });
-        Arc::clone(sessions.entry(key.to_owned()).or_default())
-    }
-
     fn check_open(&self) -> Result<()> {
         if self.closed.load(Ordering::Acquire) {
             return Err(Error::new(ErrorCode::SandboxClosed, "this manager was closed; make a new one"));
@@ -205,23 +273,30 @@ impl Inner {
         Ok(())
     }
 
-    async fn open(&self, request: OpenRequest) -> Result<Opened> {
+    async fn open(self: &Arc<Self>, request: OpenRequest) -> Result<Opened> {
         self.check_open()?;
         let key = SessionKey::new(&request.scope, &request.session, &self.owner)?;
         let image = resolve_image(request.image.as_deref().unwrap_or(DEFAULT_IMAGE))?;
-        let limits = self.policy.admit(&request, &image)?;
+        self.policy.admit_limits(request.limits)?;
         check_request(&request)?;
-        let session = self.session(key.as_str());
-        let mut slot = session.sandbox.lock().await;
+        let slot = self.register.slot(key.as_str());
+        let mut slot = slot.lock().await;
         self.check_open()?;
         if let Some((sandbox, _)) = &*slot
             && self.is_usable(sandbox).await?
         {
             check_same(&request, &image, sandbox)?;
-            return Ok(opened(Arc::clone(sandbox), false));
+            return Ok(self.opened(Arc::clone(sandbox), false));
         }
         *slot = None;
-        let (sandbox, created) = self.get_or_create(&request, &key, &image, limits).await?;
+        let deadline = Instant::now() + VANISHING;
+        let (sandbox, created) = loop {
+            match self.obtain(&request, &key, &image).await? {
+                Some(obtained) => break obtained,
+                None if Instant::now() < deadline => tokio::time::sleep(LOOK_AGAIN).await,
+                None => return Err(Error::new(ErrorCode::SandboxLost, "the session goes away whenever it is found")),
+            }
+        };
         let origin = if created { Origin::Made } else { Origin::Adopted };
         *slot = Some((Arc::clone(&sandbox), origin));
         if created && let Err(error) = furnish(&sandbox, &request).await {
@@ -229,10 +304,66 @@ impl Inner {
             *slot = None;
             return Err(error);
         }
-        if !created {
-            check_same(&request, &image, &sandbox)?;
+        self.reconcile();
+        Ok(self.opened(sandbox, created))
+    }
+
+    /// Finds or makes it, within the policy; `None` when what was found went away before we had a good look at it.
+    async fn obtain(
+        &self,
+        request: &OpenRequest,
+        key: &SessionKey,
+        image: &str,
+    ) -> Result<Option<(Arc<Sandbox>, bool)>> {
+        if request.image.is_none()
+            && !key.is_private()
+            && let Some(sandbox) = self.find_running(key).await?
+        {
+            // Whatever its image is: the default one need not even be there.
+            return Ok(self.is_admitted(&sandbox).await?.then_some((sandbox, false)));
         }
-        Ok(opened(sandbox, created))
+        let limits = self.policy.admit(request, image)?;
+        let spec = specify(&self.host, request, key.as_str(), image, limits, self.timeouts).await?;
+        // What is in the pool is older than the image that such a caller wants.
+        let pool = (request.pull != PullPolicy::Always).then_some(&self.pool);
+        let (sandbox, created) = sessions::get_or_create(&self.host, pool, spec).await?;
+        if !created {
+            if !self.is_admitted(&sandbox).await? {
+                return Ok(None);
+            }
+            check_same(request, image, &sandbox)?;
+        }
+        Ok(Some((sandbox, created)))
+    }
+
+    async fn find_running(&self, key: &SessionKey) -> Result<Option<Arc<Sandbox>>> {
+        let Some(record) = self.host.backend.find(&key.claim()).await? else { return Ok(None) };
+        if record.state != BoxState::Running {
+            return Ok(None);
+        }
+        adopt(&self.host, &record).await
+    }
+
+    /// What somebody else made is not a way around the policy. False when it is gone.
+    async fn is_admitted(&self, sandbox: &Sandbox) -> Result<bool> {
+        let admitted = match sandbox.info().await {
+            Ok(found) => self.policy.admit_found(&found).map(|()| true),
+            Err(error) if error.code() == Some(ErrorCode::SandboxLost) => Ok(false),
+            Err(error) => Err(error),
+        };
+        if !matches!(admitted, Ok(true)) {
+            sandbox.leave();
+        }
+        admitted
+    }
+
+    fn opened(&self, sandbox: Arc<Sandbox>, created: bool) -> Opened {
+        sandbox.opens.fetch_add(1, Ordering::AcqRel);
+        let kind = if created { EventKind::Opened } else { EventKind::Resumed };
+        self.host
+            .events
+            .emit(|| Event::new(kind).of(sandbox.id(), sandbox.key()).with("image", sandbox.image().to_owned()));
+        Opened { sandbox, created }
     }
 
     /// False when it is gone and must be made anew.
@@ -247,144 +378,62 @@ impl Inner {
         }
     }
 
-    async fn get_or_create(
-        &self,
-        request: &OpenRequest,
-        key: &SessionKey,
-        image: &str,
-        limits: Limits,
-    ) -> Result<(Arc<Sandbox>, bool)> {
-        let deadline = Instant::now() + STARTING;
-        loop {
-            let facts = self.backend.prepare_image(image, request.pull, request.on_pull.as_ref()).await?;
-            let spec = BoxSpec {
-                claim: key.claim(),
-                image: image.to_owned(),
-                setup: Setup {
-                    sandbox_id: random_id("sbx_"),
-                    key: key.as_str().to_owned(),
-                    workdir: request.workdir.clone().unwrap_or_else(|| DEFAULT_WORKDIR.to_owned()),
-                    user: request.user.clone().or(facts.user),
-                    lease: lease(self.timeouts),
-                },
-                env: request.env.clone(),
-                limits,
-                network: request.network,
-                read_only_root: request.read_only_root,
-                labels: request.labels.clone(),
-            };
-            match self.backend.create(&spec).await? {
-                Creation::New { handle, stream } => {
-                    let made =
-                        Sandbox::link(Arc::clone(&self.backend), handle.clone(), stream, self.client, spec.image).await;
-                    return match made {
-                        Ok(sandbox) => Ok((Arc::new(sandbox), true)),
-                        Err(error) => {
-                            let _ = self.backend.remove(&handle).await;
-                            Err(error)
+    /// Once per manager, beside its work: what dead programs left is cleaned up.
+    fn reconcile(self: &Arc<Self>) {
+        if self.reconciled.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let inner = Arc::clone(self);
+        let over = self.host.background.over();
+        self.host.background.spawn(async move {
+            let request = PruneRequest::default();
+            tokio::select! {
+                // What cannot be cleaned up now is there for the next one.
+                _ = inner.host.backend.prune(&request) => {}
+                () = over.cancelled() => {}
+            }
+        });
+    }
+
+    async fn stock(&self, warm: &WarmRequest) -> Result<()> {
+        let image = resolve_image(warm.open.image.as_deref().unwrap_or(DEFAULT_IMAGE))?;
+        let limits = self.policy.admit(&warm.open, &image)?;
+        check_request(&warm.open)?;
+        let mut profile = specify(&self.host, &warm.open, "", &image, limits, self.timeouts).await?;
+        // A guest is told these when somebody asks for it.
+        profile.env.clear();
+        profile.labels.clear();
+        self.pool.stock(&self.host, profile, warm.count);
+        Ok(())
+    }
+
+    /// As the engine has them, or as the guest has it where we are linked to it, or only it knows whose it is.
+    async fn records(self: &Arc<Self>) -> Result<Vec<BoxRecord>> {
+        let own = self.register.open();
+        let asked = self.host.backend.list().await?.into_iter().map(|mut record| {
+            let ours = own.iter().find(|sandbox| sandbox.id() == record.id);
+            async move {
+                if let Some(sandbox) = ours {
+                    record.named_for(sandbox.key());
+                }
+                if record.state != BoxState::Running {
+                    return Some(record);
+                }
+                match ours {
+                    Some(sandbox) => record.take_status(&sandbox.status().await.ok()?),
+                    None if record.key.is_empty() => {
+                        let (linked, _) = peek(&self.host, &record).await.ok().flatten()?;
+                        record.take_status(&linked.guest.status().await.ok()?);
+                        // A guest that says another key to every question is nobody's.
+                        if record.key.is_empty() {
+                            return None;
                         }
-                    };
-                }
-                Creation::Taken => {}
-            }
-            // Somebody else has it, or it is just going away, or what held it is dead.
-            match self.backend.find(&spec.claim).await? {
-                None => {}
-                Some(record) if record.state == BoxState::Starting && Instant::now() < deadline => {}
-                Some(record) if record.state == BoxState::Running || record.state == BoxState::Paused => {
-                    if let Some(sandbox) = self.adopt(&record).await? {
-                        return Ok((sandbox, false));
                     }
+                    None => {}
                 }
-                Some(record) => self.backend.remove(&record.handle).await?,
+                Some(record)
             }
-            if Instant::now() > deadline + STARTING {
-                let message = format!(
-                    "the name of session {key:?} is taken on this engine, and stays so; remove the container {}",
-                    spec.claim
-                );
-                return Err(Error::new(ErrorCode::Internal, message));
-            }
-            tokio::time::sleep(LOOK_AGAIN).await;
-        }
+        });
+        Ok(join_all(asked).await.into_iter().flatten().collect())
     }
-
-    /// Links to a box that exists; `None` when it went away meanwhile.
-    async fn adopt(&self, record: &BoxRecord) -> Result<Option<Arc<Sandbox>>> {
-        let linked = async {
-            let stream = self.backend.link(&record.handle).await?;
-            let backend = Arc::clone(&self.backend);
-            Sandbox::link(backend, record.handle.clone(), stream, self.client, record.image.clone()).await
-        };
-        match linked.await {
-            Ok(sandbox) if sandbox.id() == record.id => Ok(Some(Arc::new(sandbox))),
-            Ok(_) => Ok(None),
-            Err(error) if error.code() == Some(ErrorCode::SandboxLost) => Ok(None),
-            Err(error) => Err(error),
-        }
-    }
-}
-
-fn opened(sandbox: Arc<Sandbox>, created: bool) -> Opened {
-    sandbox.opens.fetch_add(1, Ordering::AcqRel);
-    Opened { sandbox, created }
-}
-
-fn lease(timeouts: Timeouts) -> Lease {
-    let ms = |duration: Duration| duration.as_millis() as u64;
-    Lease { idle_ms: ms(timeouts.idle), max_ms: ms(timeouts.max_lifetime), orphan_ms: ms(timeouts.orphan) }
-}
-
-fn check_request(request: &OpenRequest) -> Result<()> {
-    if let Some(workdir) = &request.workdir {
-        check_path(workdir)?;
-        if !workdir.starts_with('/') || workdir == "/" {
-            return Err(Error::invalid(format!("workdir must be an absolute path below /, not {workdir:?}")));
-        }
-    }
-    if request.user.as_deref() == Some("") {
-        return Err(Error::invalid("user is empty; leave it out to run as the image's own user"));
-    }
-    let env: Vec<_> = request.env.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
-    check_env(&env)
-}
-
-/// A session has one image. A caller that names another one would be surprised by what it finds.
-fn check_same(request: &OpenRequest, image: &str, sandbox: &Sandbox) -> Result<()> {
-    if request.image.is_none() || sandbox.image() == image {
-        return Ok(());
-    }
-    let message = format!(
-        "session {} is open with image \"{}\", not \"{image}\"; close it first, or give this one another session name",
-        sandbox.key(),
-        sandbox.image()
-    );
-    Err(Error::invalid(message).with("image", sandbox.image()))
-}
-
-/// Puts into a new sandbox what it was ordered with.
-async fn furnish(sandbox: &Sandbox, request: &OpenRequest) -> Result<()> {
-    // The guest has made it; this is where one that cannot be made, or a user that is not there, is told of.
-    sandbox.mkdir(sandbox.workdir(), None).await.map_err(|error| match error.code() {
-        Some(ErrorCode::FileExists) => {
-            Error::new(ErrorCode::NotADirectory, format!("workdir {:?} is a file in this image", sandbox.workdir()))
-        }
-        _ => error,
-    })?;
-    for (path, content) in &request.files {
-        let write = crate::WriteRequest { path: path.clone(), ..Default::default() };
-        sandbox.write_file(&write, content.clone()).await?;
-    }
-    if let Some(command) = &request.init {
-        let mut exec = crate::ExecRequest::shell("");
-        exec.spawn.command = command.clone();
-        exec.cancel = request.cancel.clone();
-        let result = sandbox.exec(exec).await?;
-        if result.exit_code != 0 {
-            let errors = String::from_utf8_lossy(&result.stderr);
-            let message = format!("init ended with exit code {}: {}", result.exit_code, errors.trim());
-            return Err(Error::invalid(message).with("exitCode", result.exit_code));
-        }
-    }
-    Ok(())
 }

@@ -56,7 +56,7 @@ impl Default for Timeouts {
 }
 
 /// A manager's options.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub struct ManagerOptions {
     /// How to reach the engine.
     pub docker: DockerOptions,
@@ -64,6 +64,17 @@ pub struct ManagerOptions {
     pub policy: Policy,
     /// When sandboxes end by themselves.
     pub timeouts: Timeouts,
+    /// Sandboxes to keep ready.
+    pub warm: Vec<WarmRequest>,
+}
+
+/// So many sandboxes, ready for an open that asks for the same.
+#[derive(Clone)]
+pub struct WarmRequest {
+    /// What the open would ask for.
+    pub open: OpenRequest,
+    /// How many.
+    pub count: usize,
 }
 
 /// What a sandbox may use at most. An absent limit is the default one.
@@ -75,6 +86,8 @@ pub struct Limits {
     pub memory_mb: Option<u64>,
     /// Processes and threads.
     pub pids: Option<u64>,
+    /// Disk space under the workdir.
+    pub workspace_mb: Option<u64>,
     /// Open files per process.
     pub open_files: Option<u64>,
 }
@@ -87,13 +100,14 @@ impl Limits {
             cpus: self.cpus.or(other.cpus),
             memory_mb: self.memory_mb.or(other.memory_mb),
             pids: self.pids.or(other.pids),
+            workspace_mb: self.workspace_mb.or(other.workspace_mb),
             open_files: self.open_files.or(other.open_files),
         }
     }
 
     /// What a sandbox gets unless told.
     pub fn standard() -> Limits {
-        Limits { cpus: Some(2.0), memory_mb: Some(2048), pids: Some(512), open_files: None }
+        Limits { cpus: Some(2.0), memory_mb: Some(2048), pids: Some(512), workspace_mb: None, open_files: None }
     }
 }
 
@@ -148,6 +162,8 @@ pub struct OpenRequest {
     pub network: bool,
     /// Whether only the workdir and `/tmp` may be written.
     pub read_only_root: bool,
+    /// Whether its workspace outlives it.
+    pub persist: bool,
     /// For the caller's own use.
     pub labels: BTreeMap<String, String>,
     /// Written into a new sandbox.

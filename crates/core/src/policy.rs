@@ -2,6 +2,7 @@
 
 use globset::{Glob, GlobSetBuilder};
 
+use crate::backend::BoxRecord;
 use crate::options::{Limits, OpenRequest};
 use crate::{Error, ErrorCode, Result};
 
@@ -33,26 +34,46 @@ impl Policy {
     /// Checks a request whose image is resolved, and gives the limits it shall have.
     pub fn admit(&self, request: &OpenRequest, image: &str) -> Result<Limits> {
         self.check_image(request.image.as_deref().unwrap_or(crate::DEFAULT_IMAGE), image)?;
-        if request.network && self.network == NetworkRule::Deny {
+        self.check_network(request.network)?;
+        self.admit_limits(request.limits)?;
+        let standard = Limits::standard();
+        // What was not asked for gets the default, or the ceiling where that is lower.
+        Ok(request.limits.or(Limits {
+            cpus: lower(standard.cpus, self.max_limits.cpus),
+            memory_mb: lower(standard.memory_mb, self.max_limits.memory_mb),
+            pids: lower(standard.pids, self.max_limits.pids),
+            workspace_mb: lower(standard.workspace_mb, self.max_limits.workspace_mb),
+            open_files: lower(standard.open_files, self.max_limits.open_files),
+        }))
+    }
+
+    /// Checks a sandbox that somebody else made: who may not make it, may not use it.
+    pub fn admit_found(&self, found: &BoxRecord) -> Result<()> {
+        self.check_image(&found.image, &found.image)?;
+        self.check_network(found.network)?;
+        self.admit_limits(found.limits)
+    }
+
+    fn check_network(&self, network: bool) -> Result<()> {
+        if network && self.network == NetworkRule::Deny {
             let message = "the policy of this manager does not allow network; open without network: true, or change policy.network";
             return Err(Error::new(ErrorCode::PolicyDenied, message));
         }
-        let asked = request.limits;
+        Ok(())
+    }
+
+    /// Checks limits against the ceilings.
+    pub fn admit_limits(&self, asked: Limits) -> Result<()> {
         check("limits.cpus", asked.cpus, self.max_limits.cpus, 0.01)?;
         check("limits.memoryMb", as_f64(asked.memory_mb), as_f64(self.max_limits.memory_mb), 16.0)?;
         check("limits.pids", as_f64(asked.pids), as_f64(self.max_limits.pids), 8.0)?;
+        let max_workspace = as_f64(self.max_limits.workspace_mb);
+        check("limits.workspaceMb", as_f64(asked.workspace_mb), max_workspace, 1.0)?;
         check("limits.openFiles", as_f64(asked.open_files), as_f64(self.max_limits.open_files), 64.0)?;
         if asked.open_files.is_some_and(|count| count > MAX_OPEN_FILES) {
             return Err(Error::invalid(format!("limits.openFiles may be at most {MAX_OPEN_FILES}, as Linux has it")));
         }
-        let standard = Limits::standard();
-        // What was not asked for gets the default, or the ceiling where that is lower.
-        Ok(asked.or(Limits {
-            cpus: lower(standard.cpus, self.max_limits.cpus),
-            memory_mb: lower(standard.memory_mb, self.max_limits.memory_mb),
-            pids: lower(standard.pids, self.max_limits.pids),
-            open_files: lower(standard.open_files, self.max_limits.open_files),
-        }))
+        Ok(())
     }
 
     fn check_image(&self, asked: &str, image: &str) -> Result<()> {

@@ -304,7 +304,7 @@ async fn a_guest_of_another_generation_is_named() {
         end.linger().await;
     });
     let error = manager.open(OpenRequest::default()).await.err().expect("it is refused");
-    assert_eq!(error.code(), Some(ErrorCode::Protocol));
+    assert_eq!(error.code(), Some(ErrorCode::Unsupported));
     assert!(error.to_string().contains(&format!("generation {}", GENERATION + 1)), "{error}");
 }
 
@@ -327,15 +327,19 @@ async fn a_guest_that_never_says_how_a_command_ended_is_given_up() {
 }
 
 fn exited() -> Reply {
-    Reply::Exited(Exit {
-        code: 0,
-        signal: None,
-        timed_out: false,
-        oom_killed: false,
-        duration_us: 1,
-        stdout: Kept::default(),
-        stderr: Kept::default(),
-    })
+    Reply::Exited(
+        Exit {
+            code: 0,
+            signal: None,
+            timed_out: false,
+            oom_killed: false,
+            duration_us: 1,
+            stdout: Kept::default(),
+            stderr: Kept::default(),
+            over_limit: false,
+        },
+        Vec::new(),
+    )
 }
 
 fn output(channel: u32, seq: u64, text: &str) -> Frame {

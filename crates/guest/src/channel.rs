@@ -105,6 +105,11 @@ impl Channel {
         self.outbox.send(Frame::new(self.id, kind, payload)).await
     }
 
+    /// Nothing more comes on this channel, but what is asked on it is still answered.
+    pub(crate) async fn end(&self) -> Result<(), Gone> {
+        self.outbox.send(Frame::end(self.id)).await
+    }
+
     /// The next thing the host sent. What is taken here is granted anew, a quarter of the window at a time.
     pub(crate) async fn recv(&self) -> Result<Inbound, Gone> {
         loop {

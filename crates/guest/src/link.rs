@@ -15,8 +15,9 @@ use tokio::task::JoinSet;
 
 use crate::channel::{Channel, Inbound, Mailbox};
 use crate::fd::{Fd, READ_SIZE};
+use crate::notices::Listener;
 use crate::outbox::{self, Outbox};
-use crate::requests;
+use crate::requests::{self, Caller};
 use crate::sandbox::Sandbox;
 
 /// The channels of one link, by number.
@@ -41,9 +42,11 @@ pub(crate) async fn serve(sandbox: Rc<Sandbox>, input: OwnedFd, output: OwnedFd)
     if outbox.send(sandbox.hello().to_frame()).await.is_err() {
         return Ok(());
     }
+    let listener = sandbox.notices.join(outbox.clone());
     let mut session = Session {
-        sandbox,
+        sandbox: Rc::clone(&sandbox),
         outbox,
+        listener: Rc::clone(&listener),
         channels: Rc::default(),
         partial: HashMap::new(),
         requests: JoinSet::new(),
@@ -53,6 +56,7 @@ pub(crate) async fn serve(sandbox: Rc<Sandbox>, input: OwnedFd, output: OwnedFd)
         outcome = session.read_all(&input) => outcome,
         outcome = outbox::drain(frames, &output) => outcome,
     };
+    sandbox.notices.leave(&listener);
     drop(presence);
     outcome
 }
@@ -60,6 +64,7 @@ pub(crate) async fn serve(sandbox: Rc<Sandbox>, input: OwnedFd, output: OwnedFd)
 struct Session {
     sandbox: Rc<Sandbox>,
     outbox: Outbox,
+    listener: Rc<Listener>,
     channels: Rc<Channels>,
     partial: HashMap<u32, Assembler>,
     requests: JoinSet<()>,
@@ -82,7 +87,6 @@ impl Session {
     }
 
     fn take(&mut self, frame: Frame) -> io::Result<()> {
-        self.sandbox.lease.touch();
         if frame.channel == LINK_CHANNEL {
             let join: Join = cofferdam_protocol::decode(&frame.payload).map_err(io::Error::other)?;
             self.client = Some(self.sandbox.clients.enter(join.client));
@@ -99,6 +103,7 @@ impl Session {
                 self.begin(frame.channel, request);
             }
             Kind::Data | Kind::End => {
+                self.sandbox.lease.touch();
                 let inbound = if frame.kind == Kind::End { Inbound::End } else { Inbound::Data(frame.payload) };
                 // A channel may be over before the host knows: what still comes for it is dropped.
                 if let Some(mailbox) = self.channels.mailbox(frame.channel)
@@ -128,11 +133,14 @@ impl Session {
         self.channels.0.borrow_mut().insert(id, mailbox);
         let sandbox = Rc::clone(&self.sandbox);
         let client = self.client.as_ref().map_or(0, |presence| presence.client());
+        let caller = Caller { client, listener: Rc::clone(&self.listener) };
         self.requests.spawn_local(async move {
-            let busy = sandbox.lease.busy();
+            // Who looks how a sandbox is, does not use it.
+            let is_use = !matches!(request, Request::Status | Request::Stats);
+            let busy = is_use.then(|| sandbox.lease.busy());
             tokio::select! {
                 // The answer is the last thing on a channel; a host that is gone needs none.
-                _ = requests::serve(&sandbox, client, request, &channel) => {}
+                _ = requests::serve(&sandbox, &caller, request, &channel) => {}
                 () = channel.closed() => {}
             }
             drop(busy);

@@ -16,10 +16,14 @@ mod fd;
 mod files;
 mod lease;
 mod link;
+mod notices;
 mod outbox;
+mod ports;
 mod process;
 mod requests;
 mod sandbox;
+mod stats;
+mod workspace;
 
 use std::process::ExitCode;
 

@@ -3,9 +3,11 @@
 //! Invariant: at most [`SLOTS`] frames wait at once; who wants to send more waits in line, so that no channel can
 //! overtake another by more than its own frame.
 
+use std::cell::Cell;
 use std::io::{self, IoSlice};
+use std::rc::Rc;
 
-use cofferdam_protocol::{Frame, HEADER_LEN};
+use cofferdam_protocol::{Frame, io_slices};
 use tokio::sync::mpsc;
 
 use crate::fd::Fd;
@@ -13,42 +15,59 @@ use crate::fd::Fd;
 const SLOTS: usize = 32;
 
 #[derive(Debug, Clone)]
-pub(crate) struct Outbox(mpsc::Sender<Frame>);
+pub(crate) struct Outbox {
+    frames: mpsc::Sender<Frame>,
+    /// Frames that were taken and are not written yet.
+    unwritten: Rc<Cell<usize>>,
+}
+
+/// The end that is written to a link.
+pub(crate) struct Outgoing {
+    frames: mpsc::Receiver<Frame>,
+    unwritten: Rc<Cell<usize>>,
+}
 
 /// The link is gone; nobody reads any more.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Gone;
 
 impl Outbox {
-    pub(crate) fn new() -> (Outbox, mpsc::Receiver<Frame>) {
+    pub(crate) fn new() -> (Outbox, Outgoing) {
         let (sender, receiver) = mpsc::channel(SLOTS);
-        (Outbox(sender), receiver)
+        let unwritten = Rc::new(Cell::new(0));
+        (Outbox { frames: sender, unwritten: Rc::clone(&unwritten) }, Outgoing { frames: receiver, unwritten })
     }
 
     pub(crate) async fn send(&self, frame: Frame) -> Result<(), Gone> {
-        self.0.send(frame).await.map_err(|_| Gone)
+        self.frames.send(frame).await.map_err(|_| Gone)
+    }
+
+    /// Sends unless the way out is full.
+    pub(crate) fn try_send(&self, frame: Frame) {
+        let _ = self.frames.try_send(frame);
+    }
+
+    /// Whether everything that was sent is with the kernel, or nobody is there to read it.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.frames.is_closed() || (self.frames.capacity() == SLOTS && self.unwritten.get() == 0)
     }
 }
 
 /// Writes frames until the last sender is gone or the stream breaks.
-pub(crate) async fn drain(mut frames: mpsc::Receiver<Frame>, to: &Fd) -> io::Result<()> {
+pub(crate) async fn drain(mut outgoing: Outgoing, to: &Fd) -> io::Result<()> {
     let mut batch = Vec::with_capacity(SLOTS);
-    while frames.recv_many(&mut batch, SLOTS).await > 0 {
+    while outgoing.frames.recv_many(&mut batch, SLOTS).await > 0 {
+        outgoing.unwritten.set(batch.len());
         write_frames(&batch, to).await?;
+        outgoing.unwritten.set(0);
         batch.clear();
     }
     Ok(())
 }
 
 async fn write_frames(frames: &[Frame], to: &Fd) -> io::Result<()> {
-    let headers: Vec<[u8; HEADER_LEN]> = frames.iter().map(Frame::header).collect();
-    let mut slices: Vec<IoSlice<'_>> = Vec::with_capacity(frames.len() * 2);
-    for (frame, header) in frames.iter().zip(&headers) {
-        slices.push(IoSlice::new(header));
-        if !frame.payload.is_empty() {
-            slices.push(IoSlice::new(&frame.payload));
-        }
-    }
+    let headers: Vec<_> = frames.iter().map(Frame::header).collect();
+    let mut slices = io_slices(frames, &headers);
     let mut rest = &mut slices[..];
     while !rest.is_empty() {
         let written = to.write_vectored(rest).await?;

@@ -2,13 +2,13 @@
 
 use std::rc::Rc;
 
-use cofferdam_protocol::{Fault, FaultCode, Reply, Request};
+use cofferdam_protocol::{Fault, FaultCode, Reply, Request, Stats};
 
 use crate::channel::Channel;
+use crate::notices::Listener;
 use crate::outbox::Gone;
-use crate::process;
 use crate::sandbox::Sandbox;
-use crate::{files, files::Place};
+use crate::{files, files::Place, ports, process, stats};
 
 /// Why a request has no answer of its own.
 #[derive(Debug)]
@@ -35,13 +35,19 @@ pub(crate) fn fault(code: FaultCode, message: impl Into<String>) -> Fault {
     Fault { code, message: message.into() }
 }
 
+/// Who asks.
+pub(crate) struct Caller {
+    pub(crate) client: u128,
+    pub(crate) listener: Rc<Listener>,
+}
+
 pub(crate) async fn serve(
     sandbox: &Rc<Sandbox>,
-    client: u128,
+    caller: &Caller,
     request: Request,
     channel: &Channel,
 ) -> Result<(), Gone> {
-    let reply = match answer(sandbox, client, request, channel).await {
+    let reply = match answer(sandbox, caller, request, channel).await {
         Ok(reply) => reply,
         Err(Failure::Fault(fault)) => Reply::Fault(fault),
         Err(Failure::Gone) => return Err(Gone),
@@ -49,12 +55,12 @@ pub(crate) async fn serve(
     channel.reply(&reply).await
 }
 
-async fn answer(sandbox: &Rc<Sandbox>, client: u128, request: Request, channel: &Channel) -> Result<Reply, Failure> {
-    let place = |path: &str| Place::new(&sandbox.setup, path);
+async fn answer(sandbox: &Rc<Sandbox>, caller: &Caller, request: Request, channel: &Channel) -> Result<Reply, Failure> {
+    let place = |path: &str| Place::new(&sandbox.setup(), path);
     let processes = &sandbox.processes;
     match request {
         Request::Ping => Ok(Reply::Done),
-        Request::Start(start) => process::serve_start(sandbox, client, start, channel).await,
+        Request::Start(start) => process::serve_start(sandbox, caller.client, start, channel).await,
         Request::Attach { exec_id, since_seq, output } => {
             process::serve_attach(&processes.get(&exec_id)?, since_seq, output, channel).await
         }
@@ -64,7 +70,7 @@ async fn answer(sandbox: &Rc<Sandbox>, client: u128, request: Request, channel: 
         Request::Stdin { exec_id } => process::serve_stdin(&processes.get(&exec_id)?, channel).await,
         Request::Kill { exec_id, how } => process::serve_kill(&processes.get_started(&exec_id).await?, how).await,
         Request::Processes => Ok(Reply::Processes(processes.list())),
-        Request::Write(write) => files::write(place(&write.path)?, write, channel).await,
+        Request::Write(write) => files::write(place(&write.path)?, write, &sandbox.workspace, channel).await,
         Request::ReadFile { path, offset, limit } => files::read(place(&path)?, offset, limit, channel).await,
         Request::List { path, recursive, max_entries } => {
             files::list(place(&path)?, recursive, max_entries, channel).await
@@ -77,11 +83,36 @@ async fn answer(sandbox: &Rc<Sandbox>, client: u128, request: Request, channel: 
         }
         Request::Copy { from, to } => {
             let to = place(&to)?;
+            sandbox.workspace.admit(&to.path, 1).await?;
             place(&from)?.blocking(move |from| files::copy(&from, &to)).await
         }
         Request::Remove { path, recursive: false } => place(&path)?.brief(|place| files::remove(&place, false)).await,
         Request::Remove { path, recursive } => {
             place(&path)?.blocking(move |place| files::remove(&place, recursive)).await
+        }
+        Request::Claim(setup) => Ok(Reply::Claimed(sandbox.claim(setup))),
+        Request::Status => Ok(Reply::Status(sandbox.status())),
+        Request::Extend { idle_ms, max_ms } => {
+            sandbox.lease.extend(idle_ms, max_ms);
+            Ok(Reply::Done)
+        }
+        Request::SetBounds(bounds) => {
+            sandbox.set_bounds(bounds);
+            Ok(Reply::Done)
+        }
+        Request::Watch => {
+            caller.listener.watch();
+            Ok(Reply::Done)
+        }
+        Request::End => {
+            sandbox.end();
+            std::future::pending().await
+        }
+        Request::Resize { exec_id, size } => process::resize(&processes.get(&exec_id)?, size),
+        Request::Connect { port } => ports::connect(port, channel).await,
+        Request::Stats => {
+            let workspace_bytes = sandbox.workspace.recent().await;
+            Ok(Reply::Stats(Stats { workspace_bytes, ..stats::read() }))
         }
     }
 }

@@ -3,6 +3,8 @@
 //! Invariant: a decoder never holds more than one header and one payload of [`MAX_PAYLOAD`] bytes beyond what the
 //! caller fed it, and once it has seen an impossible header it gives nothing but that error.
 
+use std::io::IoSlice;
+
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
 /// Bytes before the payload of a frame.
@@ -181,6 +183,18 @@ impl Decoder {
         self.failed = Some(error.clone());
         error
     }
+}
+
+/// Frames as they leave in one write, without being copied together. `headers` is theirs, in order.
+pub fn io_slices<'a>(frames: &'a [Frame], headers: &'a [[u8; HEADER_LEN]]) -> Vec<IoSlice<'a>> {
+    let mut slices = Vec::with_capacity(frames.len() * 2);
+    for (frame, header) in frames.iter().zip(headers) {
+        slices.push(IoSlice::new(header));
+        if !frame.payload.is_empty() {
+            slices.push(IoSlice::new(&frame.payload));
+        }
+    }
+    slices
 }
 
 #[cfg(test)]

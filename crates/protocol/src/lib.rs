@@ -5,15 +5,21 @@
 //! here panics on input, and every length is bounded before anything is allocated for it.
 
 mod frame;
+mod handshake;
 mod message;
+mod reply;
+mod request;
 mod signal;
 
-pub use frame::{Decoder, Frame, FrameError, HEADER_LEN, Kind, MAX_PAYLOAD, encode_header};
+pub use frame::{Decoder, Frame, FrameError, HEADER_LEN, Kind, MAX_PAYLOAD, encode_header, io_slices};
+pub use handshake::*;
 pub use message::*;
+pub use reply::*;
+pub use request::*;
 pub use signal::{signal_name, signal_number};
 
 /// Raised with every change that an older peer would misread. A snapshot test pins the encoding of each generation.
-pub const GENERATION: u16 = 1;
+pub const GENERATION: u16 = 2;
 
 /// Bytes that one side may send on a channel before the other grants more.
 pub const WINDOW: u32 = 1024 * 1024;
@@ -26,6 +32,9 @@ pub const GUEST_DIR: &str = "/.cofferdam";
 
 /// The guest's own path in every sandbox.
 pub const GUEST_PATH: &str = "/.cofferdam/guest";
+
+/// Where whole outputs are kept as files, by exec id.
+pub const LOG_DIR: &str = "/tmp/.cofferdam-logs";
 
 /// The guest's abstract socket, in the sandbox's own network namespace.
 pub const DOOR: &str = "cofferdam";

@@ -27,6 +27,8 @@ fn every_message() -> Vec<(&'static str, String)> {
             timeout_ms: 300_000,
             grace_ms: 2000,
             detached: true,
+            terminal: Some(TerminalSize { cols: 80, rows: 24 }),
+            log_bytes: 99,
         })
     };
     let exit = Exit {
@@ -37,6 +39,7 @@ fn every_message() -> Vec<(&'static str, String)> {
         duration_us: 1234,
         stdout: Kept { head: 1, lost: 2 },
         stderr: Kept { head: 3, lost: 4 },
+        over_limit: false,
     };
     let entry = |file_type| FileEntry {
         path: b"/a".to_vec(),
@@ -52,7 +55,13 @@ fn every_message() -> Vec<(&'static str, String)> {
         workdir: text("/workspace"),
         user: Some(text("1000")),
         lease: Lease { idle_ms: 1, max_ms: 2, orphan_ms: 3 },
+        env: vec![(text("A"), text("b"))],
+        labels: vec![(text("team"), text("red"))],
+        bounds: Bounds { workspace_bytes: 4, open_files: 5 },
     };
+    let notice =
+        |notice: Notice| notice.to_frame().payload.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    let status = Status { setup: setup.clone(), expires_in_ms: Some(10), workspace_bytes: 11, oom_kills: 12 };
     let hello = Hello { version: text("0.1.0"), setup: setup.clone(), uptime_ms: 9 }.to_frame();
     let info = ProcessInfo { exec_id: exec_id(), pid: 4, command: text("true"), age_ms: 8, exit: Some(exit) };
     let fault = |code| Reply::Fault(Fault { code, message: text("m") });
@@ -81,11 +90,21 @@ fn every_message() -> Vec<(&'static str, String)> {
         ("move", encoded(&Request::Move { from: text("a"), to: text("b") })),
         ("copy", encoded(&Request::Copy { from: text("a"), to: text("b") })),
         ("remove", encoded(&Request::Remove { path: text("a"), recursive: false })),
+        ("claim", encoded(&Request::Claim(setup))),
+        ("status", encoded(&Request::Status)),
+        ("extend", encoded(&Request::Extend { idle_ms: Some(1), max_ms: None })),
+        ("set bounds", encoded(&Request::SetBounds(Bounds { workspace_bytes: 1, open_files: 2 }))),
+        ("watch", encoded(&Request::Watch)),
+        ("end", encoded(&Request::End)),
+        ("start user shell", encoded(&start(Command::UserShell, Stdin::Open, Output::Hold))),
+        ("resize", encoded(&Request::Resize { exec_id: exec_id(), size: TerminalSize { cols: 1, rows: 2 } })),
+        ("connect", encoded(&Request::Connect { port: 8080 })),
+        ("stats", encoded(&Request::Stats)),
         ("reply done", encoded(&Reply::Done)),
         ("reply fault invalid", encoded(&fault(FaultCode::InvalidArgument))),
         ("reply fault internal", encoded(&fault(FaultCode::Internal))),
         ("reply started", encoded(&Reply::Started { pid: 77 })),
-        ("reply exited", encoded(&Reply::Exited(exit))),
+        ("reply exited", encoded(&Reply::Exited(exit, vec![Killed { pid: 5, command: text("sleep") }]))),
         ("reply read", encoded(&Reply::Read { done: true, lost_bytes: 6 })),
         ("reply processes", encoded(&Reply::Processes(vec![info]))),
         ("reply written", encoded(&Reply::Written { path: text("/a"), size: 5 })),
@@ -94,6 +113,15 @@ fn every_message() -> Vec<(&'static str, String)> {
         ("reply stat file", encoded(&Reply::Stat(Some(entry(FileType::File))))),
         ("reply stat other", encoded(&Reply::Stat(Some(entry(FileType::Other))))),
         ("reply removed", encoded(&Reply::Removed(true))),
+        ("reply claimed", encoded(&Reply::Claimed(true))),
+        ("reply status", encoded(&Reply::Status(status))),
+        ("reply connected", encoded(&Reply::Connected(true))),
+        ("reply stats", encoded(&Reply::Stats(Stats { cpu_us: 1, oom_kills: 8, ..Stats::default() }))),
+        ("notice expiring", notice(Notice::Expiring { term: Term::MaxLifetime, in_ms: 60_000 })),
+        ("notice expired", notice(Notice::Ending(Ending::Expired(Term::Orphan)))),
+        ("notice asked", notice(Notice::Ending(Ending::Asked))),
+        ("notice started", notice(Notice::Started { exec_id: exec_id(), command: text("true") })),
+        ("notice finished", notice(Notice::Finished { exec_id: exec_id(), exit })),
     ]
 }
 
@@ -118,6 +146,9 @@ fn a_setup_survives_the_command_line() {
         workdir: "/w".to_owned(),
         user: None,
         lease: Lease { idle_ms: u64::MAX, max_ms: 0, orphan_ms: 1 },
+        env: vec![],
+        labels: vec![],
+        bounds: Bounds::default(),
     };
     assert_eq!(Setup::from_argument(&setup.to_argument()).unwrap(), setup);
     for bad in ["", "0", "zz", "00ff"] {

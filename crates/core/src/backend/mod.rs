@@ -3,17 +3,18 @@
 pub mod docker;
 
 use std::collections::BTreeMap;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
-use cofferdam_protocol::Setup;
+use cofferdam_protocol::{Setup, Status};
+use serde::{Deserialize, Serialize};
 
 use crate::guest::ByteStream;
 use crate::options::{Limits, OnPull, PullPolicy};
-use crate::{Error, Result};
+use crate::{Error, ErrorCode, Result};
 
 /// A box to make.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct BoxSpec {
     /// A name that only one box can have.
     pub claim: String,
@@ -29,6 +30,8 @@ pub struct BoxSpec {
     pub network: bool,
     /// Whether only the workdir and `/tmp` may be written.
     pub read_only_root: bool,
+    /// Whether its workspace outlives it.
+    pub persist: bool,
     /// The caller's own.
     pub labels: BTreeMap<String, String>,
 }
@@ -51,6 +54,8 @@ pub enum Creation {
 pub enum BoxState {
     /// Made, about to run.
     Starting,
+    /// It runs, and is nobody's yet.
+    Warm,
     /// It runs.
     Running,
     /// It is frozen.
@@ -64,9 +69,11 @@ pub enum BoxState {
 pub struct BoxRecord {
     /// The backend's own name for it.
     pub handle: String,
+    /// Its claim.
+    pub name: String,
     /// `sbx_…`
     pub id: String,
-    /// The session's key.
+    /// The session's key; empty where only its guest knows it.
     pub key: String,
     /// A resolved image name.
     pub image: String,
@@ -82,8 +89,56 @@ pub struct BoxRecord {
     pub limits: Limits,
     /// Whether it may reach the network.
     pub network: bool,
+    /// Whether its workspace outlives it.
+    pub persist: bool,
     /// The caller's own.
     pub labels: BTreeMap<String, String>,
+}
+
+impl BoxRecord {
+    /// Ours, and just taken from the pool: it is about to get its name.
+    pub(crate) fn named_for(&mut self, key: &str) {
+        if self.state == BoxState::Warm {
+            self.state = BoxState::Running;
+            self.name = crate::key::claim(key);
+        }
+    }
+
+    /// Takes over what the guest knows better than the engine. Whose it is, is not a thing to take a guest's word for
+    /// where the engine knows it.
+    pub(crate) fn take_status(&mut self, status: &Status) {
+        let setup = &status.setup;
+        if self.key.is_empty() && crate::key::claim(&setup.key) == self.name {
+            self.key.clone_from(&setup.key);
+            self.workdir.clone_from(&setup.workdir);
+            self.labels.extend(setup.labels.iter().cloned());
+        }
+        let left = status.expires_in_ms.map(Duration::from_millis);
+        self.expires_at = left.and_then(|left| SystemTime::now().checked_add(left));
+        let bound = |value: u64| (value > 0).then_some(value);
+        self.limits.workspace_mb = bound(setup.bounds.workspace_bytes >> 20);
+        self.limits.open_files = bound(setup.bounds.open_files).or(self.limits.open_files);
+    }
+}
+
+/// What to clean up.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct PruneRequest {
+    /// Persistent workspaces too, that no sandbox uses.
+    pub volumes: bool,
+    /// Only what is at least so old.
+    pub older_than: Duration,
+    /// Tell, and do nothing.
+    pub dry_run: bool,
+}
+
+/// What was cleaned up.
+#[derive(Debug, Clone, Default)]
+pub struct PruneReport {
+    /// Dead sandboxes, by their backend's name.
+    pub sandboxes: Vec<String>,
+    /// Volumes, by name.
+    pub volumes: Vec<String>,
 }
 
 /// What an image says of itself.
@@ -98,6 +153,8 @@ pub struct ImageFacts {
 pub enum Enforcement {
     /// By the kernel.
     Enforced,
+    /// By the guest, which ends what goes beyond it.
+    Watched,
     /// Not at all.
     None,
 }
@@ -149,6 +206,40 @@ pub trait Backend: Send + Sync {
     /// All boxes of cofferdam, whoever made them.
     async fn list(&self) -> Result<Vec<BoxRecord>>;
 
-    /// Ends a box and removes all that belongs to it. One that is gone already is fine.
+    /// Ends a box and removes all that belongs to it but a persistent workspace. One that is gone already is fine.
     async fn remove(&self, handle: &str) -> Result<()>;
+
+    /// Gives a box another claim. False when somebody else holds that.
+    async fn rename(&self, _handle: &str, _claim: &str) -> Result<bool> {
+        Err(unsupported("give a sandbox to a session"))
+    }
+
+    /// Changes what a box may use while it runs.
+    async fn set_limits(&self, _handle: &str, _limits: Limits) -> Result<()> {
+        Err(unsupported("change limits"))
+    }
+
+    /// Makes the persistent workspace of a box unless it is there; gives what it was first made for.
+    async fn keep(&self, _spec: &BoxSpec) -> Result<BoxSpec> {
+        Err(unsupported("keep workspaces"))
+    }
+
+    /// What the persistent workspace of a claim was made for; `None` when there is none.
+    async fn kept(&self, _claim: &str) -> Result<Option<BoxSpec>> {
+        Ok(None)
+    }
+
+    /// Removes the persistent workspace of a claim. One that is gone already is fine.
+    async fn remove_data(&self, _claim: &str) -> Result<()> {
+        Err(unsupported("keep workspaces"))
+    }
+
+    /// Removes what no living program needs: what dead ones left half made, and what belongs to older versions.
+    async fn prune(&self, _request: &PruneRequest) -> Result<PruneReport> {
+        Ok(PruneReport::default())
+    }
+}
+
+fn unsupported(what: &str) -> Error {
+    Error::new(ErrorCode::Unsupported, format!("this backend cannot {what}"))
 }

@@ -47,7 +47,7 @@ impl Channel {
         let taken = match &event {
             Event::Data(bytes) => bytes.len() as u32,
             Event::Output(_, _, bytes) => bytes.len() as u32 + 8,
-            Event::Reply(_) => 0,
+            Event::Reply(_) | Event::End => 0,
         };
         self.consumed += taken;
         if self.consumed >= WINDOW / 4 {
@@ -66,7 +66,7 @@ impl Channel {
         match self.next().await? {
             Event::Reply(Reply::Fault(fault)) => Ok(Err(fault.into())),
             Event::Reply(reply) => Ok(Ok(reply)),
-            Event::Data(_) | Event::Output(..) => Ok(Err(unexpected())),
+            Event::Data(_) | Event::Output(..) | Event::End => Ok(Err(unexpected())),
         }
     }
 }

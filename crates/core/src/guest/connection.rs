@@ -1,20 +1,22 @@
 //! A guest that is reached again when its link breaks.
 //!
-//! A link may break (the engine was restarted with live-restore, a remote host hiccuped) while the sandbox lives on. A
-//! call that meets a broken link is made once more over a new one; a process has its own number, so that it is joined
-//! and never started twice.
+//! A link may break (a remote host hiccuped, the program that carried it was killed) while the sandbox lives on. A call
+//! that meets a broken link is made once more over a new one; a process has its own number, so that it is joined and
+//! never started twice.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use cofferdam_protocol::{Hello, Reply, Request};
+use cofferdam_protocol::{Bounds, Hello, Reply, Request, Setup, Stats, Status};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
 use super::ByteStream;
-use super::channel::unexpected;
-use super::link::{Attempt, Link, LinkEnd};
+use super::channel::{Channel, unexpected};
+use super::link::{Attempt, Link, LinkEnd, OnNotice};
 use crate::{Error, ErrorCode, Result};
 
 /// How a guest is reached; a backend's box.
@@ -34,106 +36,246 @@ const RECONNECT: Duration = Duration::from_secs(3);
 /// Between two tries.
 const TRY_AGAIN: Duration = Duration::from_millis(50);
 
+/// Between two tries to keep the link of a sandbox that nobody uses at the moment.
+const KEEP_AGAIN: Duration = Duration::from_secs(5);
+
+/// How long a guest may take to say goodbye.
+const FAREWELL: Duration = Duration::from_millis(200);
+
 /// The guest of one sandbox.
 pub struct Guest {
     connect: Box<dyn Connect>,
     client: u128,
     sandbox_id: String,
+    on_notice: OnNotice,
     link: RwLock<Option<Arc<Link>>>,
     connecting: Mutex<()>,
-    closed: RwLock<Option<Error>>,
+    /// Why there will be no link any more.
+    over: RwLock<Option<Error>>,
+    /// Cancelled when that is so.
+    lifetime: RwLock<CancellationToken>,
+    watched: AtomicBool,
 }
 
 impl Guest {
     /// Shakes hands on a first stream.
-    pub async fn open(connect: Box<dyn Connect>, first: ByteStream, client: u128) -> Result<Guest> {
-        let link = Link::open(first, client).await?;
-        Ok(Guest {
-            connect,
-            client,
-            sandbox_id: link.hello().setup.sandbox_id.clone(),
-            link: RwLock::new(Some(Arc::new(link))),
-            connecting: Mutex::default(),
-            closed: RwLock::default(),
-        })
+    pub(crate) async fn open(
+        connect: Box<dyn Connect>,
+        first: ByteStream,
+        client: u128,
+        on_notice: OnNotice,
+    ) -> Result<Guest> {
+        let link = Link::open(first, client, Arc::clone(&on_notice)).await?;
+        let guest = Guest::unlinked(connect, client, on_notice, link.hello().setup.sandbox_id.clone());
+        *guest.link.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(link));
+        Ok(guest)
     }
 
-    /// What the guest said of itself.
+    /// Of a sandbox that does not run.
+    pub(crate) fn unlinked(connect: Box<dyn Connect>, client: u128, on_notice: OnNotice, sandbox_id: String) -> Guest {
+        Guest {
+            connect,
+            client,
+            sandbox_id,
+            on_notice,
+            link: RwLock::default(),
+            connecting: Mutex::default(),
+            over: RwLock::default(),
+            lifetime: RwLock::default(),
+            watched: AtomicBool::new(false),
+        }
+    }
+
+    /// What the guest said of itself when it was linked.
     pub fn hello(&self) -> Option<Hello> {
         self.current().map(|link| link.hello().clone())
     }
 
     /// Goes over to a better stream into the same sandbox; calls under way end on the old one.
     pub async fn upgrade(&self, stream: ByteStream) -> Result<()> {
-        let link = Arc::new(Link::open(stream, self.client).await?);
+        let link = self.shake_hands(stream).await?;
         let _one_at_a_time = self.connecting.lock().await;
         // Closed meanwhile, or somebody else's sandbox: then not.
-        if self.closed().is_none() && link.hello().setup.sandbox_id == self.sandbox_id {
-            *self.link.write().unwrap_or_else(PoisonError::into_inner) = Some(link);
+        if self.over().is_none() && self.is_same(&link) {
+            self.install(link);
         }
         Ok(())
     }
 
     /// Ends the link; every call from now on, and every one under way, gives `error`.
     pub fn close(&self, error: Error) {
-        self.closed.write().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+        *self.over.write().unwrap_or_else(PoisonError::into_inner) = Some(error);
+        self.lifetime().cancel();
         if let Some(link) = self.link.write().unwrap_or_else(PoisonError::into_inner).take() {
             link.shut();
         }
     }
 
-    fn closed(&self) -> Option<Error> {
-        self.closed.read().unwrap_or_else(PoisonError::into_inner).clone()
+    /// As [`Guest::close`], but first the guest itself is told, so that it tells all who are linked; one that does not
+    /// listen is left to its backend.
+    pub(crate) async fn end(&self, error: Error) {
+        let farewell = self.ask_to_end();
+        *self.over.write().unwrap_or_else(PoisonError::into_inner) = Some(error.clone());
+        if let Some(farewell) = farewell {
+            let _ = tokio::time::timeout(FAREWELL, farewell.wait()).await;
+        }
+        self.close(error);
+    }
+
+    /// After [`Guest::close`]: the sandbox runs again, and this is its first stream.
+    pub(crate) async fn reopen(&self, stream: ByteStream) -> Result<()> {
+        let link = self.shake_hands(stream).await?;
+        if !self.is_same(&link) {
+            return Err(replaced());
+        }
+        let _one_at_a_time = self.connecting.lock().await;
+        *self.over.write().unwrap_or_else(PoisonError::into_inner) = None;
+        *self.lifetime.write().unwrap_or_else(PoisonError::into_inner) = CancellationToken::new();
+        self.install(link);
+        Ok(())
+    }
+
+    /// Cancelled when the sandbox is closed, stopped or gone.
+    pub(crate) fn lifetime(&self) -> CancellationToken {
+        self.lifetime.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Why there is no link any more, and will be none.
+    pub(crate) fn over(&self) -> Option<Error> {
+        self.over.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     fn current(&self) -> Option<Arc<Link>> {
         self.link.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    async fn shake_hands(&self, stream: ByteStream) -> Result<Arc<Link>> {
+        Ok(Arc::new(Link::open(stream, self.client, Arc::clone(&self.on_notice)).await?))
+    }
+
+    fn is_same(&self, link: &Link) -> bool {
+        link.hello().setup.sandbox_id == self.sandbox_id
+    }
+
+    fn install(&self, link: Arc<Link>) {
+        if self.watched.load(Ordering::Acquire) {
+            watch(&link);
+        }
+        *self.link.write().unwrap_or_else(PoisonError::into_inner) = Some(link);
+    }
+
+    /// From now on, notices tell of commands too.
+    pub(crate) fn watch(&self) {
+        if !self.watched.swap(true, Ordering::AcqRel)
+            && let Some(link) = self.current()
+        {
+            watch(&link);
+        }
+    }
+
     /// The live link, made anew if need be.
     pub(crate) async fn link(&self) -> Result<Arc<Link>> {
-        if let Some(error) = self.closed() {
+        if let Some(error) = self.over() {
             return Err(error);
         }
         if let Some(link) = self.current().filter(|link| link.is_alive()) {
             return Ok(link);
         }
         let _one_at_a_time = self.connecting.lock().await;
+        if let Some(error) = self.over() {
+            return Err(error);
+        }
         if let Some(link) = self.current().filter(|link| link.is_alive()) {
             return Ok(link);
         }
-        let link = Arc::new(self.reconnect().await?);
-        *self.link.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&link));
-        match self.closed() {
-            Some(error) => Err(error),
-            None => Ok(link),
+        let outcome = match self.current().map(|link| link.shared.end()) {
+            Some(end @ LinkEnd::Farewell(_)) => Err(self.connect.explain(end.into()).await),
+            _ => self.reconnect().await,
+        };
+        match outcome {
+            Ok(link) => {
+                // Closed meanwhile.
+                if let Some(error) = self.over() {
+                    return Err(error);
+                }
+                self.install(Arc::clone(&link));
+                Ok(link)
+            }
+            Err(error) if is_final(&error) => Err(self.give_up(error)),
+            Err(error) => Err(error),
         }
     }
 
-    async fn reconnect(&self) -> Result<Link> {
+    /// The sandbox is gone. Gives the first reason that was found for it.
+    fn give_up(&self, error: Error) -> Error {
+        let first = self.over.write().unwrap_or_else(PoisonError::into_inner).get_or_insert(error).clone();
+        self.lifetime().cancel();
+        first
+    }
+
+    async fn reconnect(&self) -> Result<Arc<Link>> {
         let deadline = Instant::now() + RECONNECT;
         loop {
-            let error = match Link::open(self.connect.connect().await?, self.client).await {
-                Ok(link) if link.hello().setup.sandbox_id == self.sandbox_id => return Ok(link),
-                Ok(_) => Error::new(ErrorCode::SandboxLost, "another sandbox answers in its place")
-                    .with("reason", "replaced"),
+            let error = match self.shake_hands(self.connect.connect().await?).await {
+                Ok(link) if self.is_same(&link) => return Ok(link),
+                Ok(_) => replaced(),
                 Err(error) => self.connect.explain(error).await,
             };
-            let is_final = error.code() == Some(ErrorCode::SandboxLost) && error.detail("reason").is_some();
-            if is_final || Instant::now() >= deadline {
+            if is_final(&error) || Instant::now() >= deadline {
                 return Err(error);
             }
             tokio::time::sleep(TRY_AGAIN).await;
         }
     }
 
+    /// Makes the link again whenever it breaks, because a sandbox without one is an orphan to its guest. Gives the
+    /// reason when that is over; `None` when nobody holds the guest any more, or it broke the protocol.
+    pub(crate) async fn keep(guest: Weak<Guest>) -> Option<Error> {
+        let mut pause = TRY_AGAIN;
+        loop {
+            let linked = Instant::now();
+            let outcome = guest.upgrade()?.link().await;
+            match outcome {
+                Ok(link) => {
+                    let (ended, shared) = (link.ended(), Arc::downgrade(&link.shared));
+                    drop(link);
+                    ended.cancelled().await;
+                    if let Some(shared) = shared.upgrade()
+                        && matches!(shared.end(), LinkEnd::Protocol(_))
+                    {
+                        return None;
+                    }
+                }
+                Err(error) if is_final(&error) || error.code() == Some(ErrorCode::SandboxClosed) => return Some(error),
+                Err(error) if error.code() == Some(ErrorCode::Protocol) => return None,
+                Err(_) => {}
+            }
+            pause = if linked.elapsed() > KEEP_AGAIN { TRY_AGAIN } else { (pause * 2).min(KEEP_AGAIN) };
+            if guest.upgrade()?.current().is_none_or(|link| !link.is_alive()) {
+                tokio::time::sleep(pause / 2).await;
+            }
+        }
+    }
+
+    /// Asks PID 1 to end, without waiting for anything; the answer is the end of the link. `None` without a live link.
+    pub(crate) fn ask_to_end(&self) -> Option<Farewell> {
+        let link = self.current().filter(|link| link.is_alive())?;
+        let channel = link.request(&Request::End, 1).ok()?.ok()?;
+        Some(Farewell { ended: link.ended(), _channel: channel })
+    }
+
     /// What a broken link means to a call that cannot be made again.
     pub(crate) async fn explain(&self, end: LinkEnd) -> Error {
-        if let Some(error) = self.closed() {
+        if let Some(error) = self.over() {
             return error;
         }
         match end {
-            LinkEnd::Protocol(_) => end.into(),
+            LinkEnd::Protocol(_) | LinkEnd::Generation(_) => end.into(),
+            // Whichever link it was said on.
+            LinkEnd::Farewell(_) => {
+                let error = self.connect.explain(end.into()).await;
+                self.give_up(error)
+            }
             // A box that is gone explains it better than a stream that ended.
             LinkEnd::Broken(_) => match self.link().await {
                 Err(error) => error,
@@ -180,6 +322,79 @@ impl Guest {
     pub async fn ping(&self) -> Result<()> {
         self.perform(&Request::Ping).await
     }
+
+    /// How the sandbox is.
+    pub async fn status(&self) -> Result<Status> {
+        self.call(&Request::Status, |reply| match reply {
+            Reply::Status(status) => Some(status),
+            _ => None,
+        })
+        .await
+    }
+
+    /// What the sandbox uses.
+    pub async fn stats(&self) -> Result<Stats> {
+        self.call(&Request::Stats, |reply| match reply {
+            Reply::Stats(stats) => Some(stats),
+            _ => None,
+        })
+        .await
+    }
+
+    /// Changes the lease.
+    pub(crate) async fn extend(&self, idle: Option<Duration>, max: Option<Duration>) -> Result<()> {
+        let ms = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        self.perform(&Request::Extend { idle_ms: idle.map(ms), max_ms: max.map(ms) }).await
+    }
+
+    /// Changes the limits that the guest itself keeps.
+    pub(crate) async fn set_bounds(&self, bounds: Bounds) -> Result<()> {
+        self.perform(&Request::SetBounds(bounds)).await
+    }
+
+    /// Gives a box that nobody asked for yet to a session. False when another one was first. Not tried again on a broken
+    /// link: nobody could say whether it was we who were first.
+    pub(crate) async fn claim(&self, setup: Setup) -> Result<bool> {
+        let link = self.link().await?;
+        let mut channel = link.request(&Request::Claim(setup), 1).map_err(Error::from)??;
+        match channel.reply().await.map_err(Error::from)?? {
+            Reply::Claimed(ours) => Ok(ours),
+            _ => Err(unexpected()),
+        }
+    }
+}
+
+/// A guest that was asked to end.
+pub(crate) struct Farewell {
+    ended: CancellationToken,
+    // Dropping it would take the request back.
+    _channel: Channel,
+}
+
+impl Farewell {
+    pub(crate) fn is_over(&self) -> bool {
+        self.ended.is_cancelled()
+    }
+
+    pub(crate) async fn wait(&self) {
+        self.ended.cancelled().await;
+    }
+}
+
+fn watch(link: &Arc<Link>) {
+    let Ok(Ok(mut channel)) = link.request(&Request::Watch, 1) else { return };
+    // The answer matters to nobody, but a channel that is dropped takes its request back.
+    tokio::spawn(async move { channel.reply().await.is_ok() });
+}
+
+/// Whether a sandbox is gone for good.
+pub(crate) fn is_final(error: &Error) -> bool {
+    error.code() == Some(ErrorCode::SandboxLost) && error.detail("reason").is_some()
+}
+
+fn replaced() -> Error {
+    Error::new(ErrorCode::SandboxLost, "another sandbox answers in its place; open() gives it")
+        .with("reason", "replaced")
 }
 
 /// The error of calls on a sandbox that this program closed.

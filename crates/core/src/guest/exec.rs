@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use cofferdam_protocol::{Command, Exit, Kill, Output, Reply, Request, Start, Stdin, signal_name};
+use cofferdam_protocol::{Exit, Kill, Killed, Output, Reply, Request, Stdin, signal_name};
 use tokio_util::sync::CancellationToken;
 
 use super::channel::{Channel, DataSender, unexpected};
+use super::command::{MAX_KEPT, SpawnRequest};
 use super::connection::Guest;
 use super::kept::Kept;
 use super::link::{Event, LinkEnd};
@@ -16,123 +17,14 @@ use super::process::Process;
 use crate::id::random_id;
 use crate::{Error, ErrorCode, Result};
 
-/// Linux's own limit on one argument, with its closing NUL.
-const MAX_ARGUMENT: usize = 128 * 1024 - 1;
+/// How much of its output the error of a command that was ended tells.
+const DETAIL: usize = 4096;
 
-/// The most that may be kept of one stream: it is memory in the sandbox and here.
-const MAX_KEPT: usize = 64 * 1024 * 1024;
+/// Of a tree that was killed, so many are told.
+const MAX_KILLED: usize = 64;
 
 /// A guest that has not said by then how a command with a time limit ended never will.
 const SILENCE: Duration = Duration::from_secs(30);
-
-/// What to run, and how.
-#[derive(Clone)]
-pub struct SpawnRequest {
-    /// Through the shell, or as it is.
-    pub command: Command,
-    /// The workdir when absent.
-    pub cwd: Option<String>,
-    /// Over the sandbox's environment.
-    pub env: Vec<(String, String)>,
-    /// The sandbox's user when absent.
-    pub user: Option<String>,
-    /// When to end it.
-    pub timeout: Option<Duration>,
-    /// From TERM to KILL.
-    pub kill_grace: Duration,
-    /// How much of each stream is kept.
-    pub max_output: usize,
-    /// Keep it when this program goes away.
-    pub detached: bool,
-    /// Whether its input stays open until it is ended, or is at its end at once. For spawned processes only.
-    pub keep_stdin: bool,
-}
-
-impl SpawnRequest {
-    /// A command for the shell, with all defaults and no time limit.
-    pub fn shell(script: impl Into<String>) -> SpawnRequest {
-        SpawnRequest {
-            command: Command::Shell(script.into()),
-            cwd: None,
-            env: Vec::new(),
-            user: None,
-            timeout: None,
-            kill_grace: Duration::from_secs(2),
-            max_output: 1024 * 1024,
-            detached: false,
-            keep_stdin: true,
-        }
-    }
-
-    fn check(&self) -> Result<()> {
-        let words: Vec<&str> = match &self.command {
-            Command::Shell(script) => vec![script],
-            Command::Program(words) => words.iter().map(String::as_str).collect(),
-        };
-        if words.first().is_none_or(|first| first.is_empty()) {
-            return Err(Error::invalid("the command is empty"));
-        }
-        for (what, text) in
-            words.iter().map(|word| ("the command", *word)).chain(self.cwd.as_deref().map(|cwd| ("cwd", cwd)))
-        {
-            if text.contains('\0') {
-                return Err(Error::invalid(format!("{what} holds a NUL byte")));
-            }
-            if text.len() > MAX_ARGUMENT {
-                return Err(Error::invalid(format!(
-                    "{what} has an argument of {} bytes, more than the {MAX_ARGUMENT} that Linux allows; write it to a \
-                     file, or pass it as stdin",
-                    text.len()
-                )));
-            }
-        }
-        if self.max_output > MAX_KEPT {
-            let message =
-                format!("maxOutputBytes may be at most {MAX_KEPT}, not {}; read more with for await", self.max_output);
-            return Err(Error::invalid(message));
-        }
-        if self.cwd.as_deref() == Some("") {
-            return Err(Error::invalid("cwd is empty; leave it out to run in the workdir"));
-        }
-        check_env(&self.env)
-    }
-
-    fn start(&self, exec_id: &str, stdin: Stdin, output: Output) -> Start {
-        Start {
-            exec_id: exec_id.to_owned(),
-            command: self.command.clone(),
-            cwd: self.cwd.clone(),
-            env: self.env.clone(),
-            user: self.user.clone(),
-            stdin,
-            output,
-            keep_bytes: self.max_output as u64,
-            timeout_ms: self.timeout.map_or(0, |timeout| (timeout.as_millis() as u64).max(1)),
-            grace_ms: self.kill_grace.as_millis() as u64,
-            detached: self.detached,
-        }
-    }
-}
-
-/// Refuses what the kernel would silently take for something else.
-pub(crate) fn check_env<'a>(env: impl IntoIterator<Item = &'a (String, String)>) -> Result<()> {
-    for (key, value) in env {
-        if key.is_empty() || key.contains(['=', '\0']) {
-            return Err(Error::invalid(format!(
-                "{key:?} is not a variable's name: it may not be empty, nor hold = or NUL"
-            )));
-        }
-        if value.contains('\0') {
-            return Err(Error::invalid(format!("the value of the variable {key} holds a NUL byte")));
-        }
-        if key.len() + value.len() + 1 > MAX_ARGUMENT {
-            return Err(Error::invalid(format!(
-                "the variable {key} is longer than Linux allows ({MAX_ARGUMENT} bytes)"
-            )));
-        }
-    }
-    Ok(())
-}
 
 /// A command to run to its end.
 #[derive(Clone)]
@@ -172,6 +64,8 @@ pub struct ExecResult {
     pub timed_out: bool,
     /// The kernel killed it for memory.
     pub oom_killed: bool,
+    /// What of its tree did not end by itself, where it was ended.
+    pub killed: Vec<Killed>,
     /// Whether the middle of its output is missing.
     pub stdout_truncated: bool,
     /// The same for its errors.
@@ -204,7 +98,7 @@ impl Guest {
             }
         };
         let [stdout, stderr] = run.kept;
-        Ok(result(exec_id, exit, stdout, stderr))
+        result(exec_id, exit, stdout, stderr)
     }
 
     /// Ends a command that nobody waits for any more; gives up on a guest that does not answer.
@@ -235,7 +129,7 @@ impl Guest {
         let mut run = Run { guest: self, exec_id, kept: [Kept::new(MAX_KEPT), Kept::new(MAX_KEPT)], seen: 0 };
         let exit = run.rejoin().await?;
         let [stdout, stderr] = run.kept;
-        Ok(result(exec_id.to_owned(), exit, stdout, stderr))
+        result(exec_id.to_owned(), exit, stdout, stderr)
     }
 }
 
@@ -253,6 +147,12 @@ async fn sleep_or_never(after: Option<Duration>) {
     }
 }
 
+/// How a command ended.
+struct Ended {
+    exit: Exit,
+    killed: Vec<Killed>,
+}
+
 /// One command on its way to its end, over as many links as it takes.
 struct Run<'a> {
     guest: &'a Arc<Guest>,
@@ -262,7 +162,7 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    async fn drive(&mut self, spawn: &SpawnRequest, stdin: Option<Bytes>) -> Result<Exit> {
+    async fn drive(&mut self, spawn: &SpawnRequest, stdin: Option<Bytes>) -> Result<Ended> {
         let input = if stdin.is_some() { Stdin::Channel } else { Stdin::Empty };
         let start = Request::Start(spawn.start(self.exec_id, input, Output::Collect));
         let link = self.guest.link().await?;
@@ -273,8 +173,8 @@ impl Run<'_> {
             },
             Err(end) => end,
         };
-        if stdin.is_some() || matches!(end, LinkEnd::Protocol(_)) {
-            // Nobody knows how much of the input it has read.
+        if stdin.is_some() || !matches!(end, LinkEnd::Broken(_)) {
+            // Nobody knows how much of the input it has read; or there is nobody to come back to.
             return Err(self.guest.explain(end).await);
         }
         match self.rejoin().await {
@@ -293,9 +193,10 @@ impl Run<'_> {
         }
     }
 
-    async fn rejoin(&mut self) -> Result<Exit> {
-        let mut broken = None;
-        for _ in 0..3 {
+    /// Over as many links as it takes: that a sandbox is gone, the next link says; that it takes too long, the caller.
+    async fn rejoin(&mut self) -> Result<Ended> {
+        let mut pause = Duration::from_millis(10);
+        loop {
             let request =
                 Request::Attach { exec_id: self.exec_id.to_owned(), since_seq: self.seen, output: Output::Collect };
             let link = self.guest.link().await?;
@@ -306,16 +207,16 @@ impl Run<'_> {
                 },
                 Err(end) => end,
             };
-            if matches!(end, LinkEnd::Protocol(_)) {
-                return Err(end.into());
+            if !matches!(end, LinkEnd::Broken(_)) {
+                return Err(self.guest.explain(end).await);
             }
-            broken = Some(end);
+            // A link that is cut again and again must not keep us busy.
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(Duration::from_secs(1));
         }
-        let end = broken.unwrap_or_else(|| LinkEnd::Broken("it could not be made again".to_owned()));
-        Err(self.guest.explain(end).await)
     }
 
-    async fn take(&mut self, mut channel: Channel, stdin: Option<Bytes>) -> Result<Result<Exit>, LinkEnd> {
+    async fn take(&mut self, mut channel: Channel, stdin: Option<Bytes>) -> Result<Result<Ended>, LinkEnd> {
         let feeding = feed(channel.sender(), stdin);
         tokio::pin!(feeding);
         let mut fed = false;
@@ -334,9 +235,9 @@ impl Run<'_> {
                     self.seen = seq;
                     self.kept[stream as usize].push(&data);
                 }
-                Event::Reply(Reply::Exited(exit)) => return Ok(Ok(exit)),
+                Event::Reply(Reply::Exited(exit, killed)) => return Ok(Ok(Ended { exit, killed })),
                 Event::Reply(Reply::Fault(fault)) => return Ok(Err(fault.into())),
-                Event::Output(..) | Event::Data(_) | Event::Reply(_) => return Ok(Err(unexpected())),
+                Event::Output(..) | Event::Data(_) | Event::End | Event::Reply(_) => return Ok(Err(unexpected())),
             }
         }
     }
@@ -350,10 +251,23 @@ async fn feed(sender: DataSender, stdin: Option<Bytes>) -> Result<(), LinkEnd> {
     Ok(())
 }
 
-fn result(exec_id: String, exit: Exit, stdout: Kept, stderr: Kept) -> ExecResult {
+fn result(exec_id: String, Ended { exit, mut killed }: Ended, stdout: Kept, stderr: Kept) -> Result<ExecResult> {
     let (stdout, stdout_truncated) = stdout.finish(exit.stdout);
     let (stderr, stderr_truncated) = stderr.finish(exit.stderr);
-    ExecResult {
+    // A hostile guest may send megabytes.
+    killed.truncate(MAX_KILLED);
+    killed.iter_mut().for_each(|killed| killed.command = killed.command.chars().take(200).collect());
+    if exit.over_limit {
+        let message = "the command was ended because it wrote while the workspace was beyond its limit; remove something, \
+                       or raise limits.workspaceMb";
+        let text = |bytes: &[u8]| String::from_utf8_lossy(&bytes[..bytes.len().min(DETAIL)]).into_owned();
+        return Err(Error::new(ErrorCode::LimitExceeded, message)
+            .with("limit", "workspaceMb")
+            .with("execId", exec_id)
+            .with("stdout", text(&stdout))
+            .with("stderr", text(&stderr)));
+    }
+    Ok(ExecResult {
         exec_id,
         exit_code: exit.code,
         signal: exit.signal.map(signal_name),
@@ -362,9 +276,10 @@ fn result(exec_id: String, exit: Exit, stdout: Kept, stderr: Kept) -> ExecResult
         duration: Duration::from_micros(exit.duration_us),
         timed_out: exit.timed_out,
         oom_killed: exit.oom_killed,
+        killed,
         stdout_truncated,
         stderr_truncated,
-    }
+    })
 }
 
 const _: () = assert!(StreamName::Stdout as usize == 0 && StreamName::Stderr as usize == 1);

@@ -11,9 +11,13 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use cofferdam_protocol::{Assembler, Decoder, Frame, Hello, Join, Kind, LINK_CHANNEL, Reply, Request, WINDOW, encode};
+use cofferdam_protocol::{
+    Assembler, Decoder, Ending, Frame, GENERATION, Hello, Join, Kind, LINK_CHANNEL, MessageError, Notice, Reply,
+    Request, Term, WINDOW, decode, encode, io_slices,
+};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::{Semaphore, mpsc};
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::ByteStream;
@@ -24,8 +28,14 @@ use crate::{Error, ErrorCode, Result};
 /// How long a guest may take to say hello once the stream is open.
 const HELLO_TIMEOUT: Duration = Duration::from_secs(20);
 
+/// How much is told of what was said by somebody who is no guest.
+const SAID: usize = 300;
+
 /// Room for the next read: a frame and more.
 const READ_SIZE: usize = 128 * 1024;
+
+/// How long the reader may take to see the end that the writer has met.
+const LAST_WORDS: Duration = Duration::from_millis(500);
 
 /// Frames that leave in one write.
 const WRITE_FRAMES: usize = 16;
@@ -40,7 +50,14 @@ pub(crate) enum LinkEnd {
     Broken(String),
     /// The guest broke the rules.
     Protocol(String),
+    /// The guest is of another version.
+    Generation(u16),
+    /// The guest said that it ends, and why.
+    Farewell(Ending),
 }
+
+/// Told of what the guest says unasked.
+pub(crate) type OnNotice = Arc<dyn Fn(&Notice) + Send + Sync>;
 
 impl From<LinkEnd> for Error {
     fn from(end: LinkEnd) -> Error {
@@ -54,7 +71,30 @@ impl From<LinkEnd> for Error {
                     "the sandbox's guest broke the protocol ({what}); it may have been tampered with: close the sandbox"
                 ),
             ),
+            LinkEnd::Generation(theirs) => Error::new(
+                ErrorCode::Unsupported,
+                format!(
+                    "the sandbox was made by another version of cofferdam (its guest speaks protocol generation {theirs}, this \
+                     one {GENERATION}); close it with that version, or wait until it ends by itself"
+                ),
+            ),
+            LinkEnd::Farewell(ending) => {
+                let (reason, why) = ending_reason(ending);
+                Error::new(ErrorCode::SandboxLost, format!("the sandbox is gone: {why}; open() gives a new one"))
+                    .with("reason", reason)
+            }
         }
+    }
+}
+
+/// For programs, and for people.
+pub(crate) fn ending_reason(ending: Ending) -> (&'static str, &'static str) {
+    match ending {
+        Ending::Expired(Term::Idle) => ("idle", "nothing happened in it for its idle timeout"),
+        Ending::Expired(Term::MaxLifetime) => ("max-lifetime", "it reached its maximum lifetime"),
+        Ending::Expired(Term::Orphan) => ("orphaned", "no program was linked to it for its orphan timeout"),
+        Ending::Stopped => ("stopped", "its container was stopped"),
+        Ending::Asked => ("closed", "another program closed it"),
     }
 }
 
@@ -66,6 +106,8 @@ pub(crate) type Attempt<T> = Result<Result<T>, LinkEnd>;
 pub(crate) enum Event {
     Reply(Reply),
     Data(Bytes),
+    /// Nothing more comes, but for replies.
+    End,
     Output(StreamName, u64, Bytes),
 }
 
@@ -82,6 +124,8 @@ pub(crate) struct Shared {
     pub(crate) outbox: mpsc::UnboundedSender<Frame>,
     channels: Mutex<Channels>,
     end: OnceLock<LinkEnd>,
+    ended: CancellationToken,
+    on_notice: OnNotice,
 }
 
 #[derive(Default)]
@@ -95,18 +139,31 @@ struct Slot {
     credit: Arc<Semaphore>,
     window: u32,
     answers: u8,
+    /// Whether the guest's half may end by itself, once.
+    may_end: bool,
     assembler: Assembler,
 }
 
 impl Link {
     /// Shakes hands. `client` is the same for all links of this process.
-    pub(crate) async fn open(stream: ByteStream, client: u128) -> Result<Link> {
+    pub(crate) async fn open(stream: ByteStream, client: u128, on_notice: OnNotice) -> Result<Link> {
         let ByteStream { mut reader, writer } = stream;
         let (mut decoder, mut buffer) = (Decoder::default(), BytesMut::new());
         let first = async {
             loop {
-                if let Some(frame) = decoder.next(&mut buffer).map_err(|error| LinkEnd::Protocol(error.to_string()))? {
-                    return Hello::from_frame(&frame).map_err(|error| LinkEnd::Protocol(error.to_string()));
+                match decoder.next(&mut buffer) {
+                    Ok(None) => {}
+                    Ok(Some(frame)) => {
+                        return Hello::from_frame(&frame).map_err(|error| match error {
+                            MessageError::Generation(theirs) => LinkEnd::Generation(theirs),
+                            other => LinkEnd::Protocol(other.to_string()),
+                        });
+                    }
+                    // An engine that cannot start the way to the guest says so where the guest would speak.
+                    Err(_) => {
+                        let text = String::from_utf8_lossy(&buffer[..buffer.len().min(SAID)]).trim().to_owned();
+                        return Err(LinkEnd::Broken(format!("in the guest's place, somebody said {text:?}")));
+                    }
                 }
                 match read_more(&mut reader, &mut buffer).await {
                     Ok(0) => return Err(LinkEnd::Broken("it ended before the guest said hello".to_owned())),
@@ -119,7 +176,8 @@ impl Link {
         let hello = tokio::time::timeout(HELLO_TIMEOUT, first).await.map_err(|_| silent())??;
 
         let (outbox, frames) = mpsc::unbounded_channel();
-        let shared = Arc::new(Shared { outbox, channels: Mutex::default(), end: OnceLock::new() });
+        let (end, ended) = (OnceLock::new(), CancellationToken::new());
+        let shared = Arc::new(Shared { outbox, channels: Mutex::default(), end, ended, on_notice });
         for frame in encode(LINK_CHANNEL, &Join { client }).unwrap_or_default() {
             let _ = shared.outbox.send(frame);
         }
@@ -147,9 +205,15 @@ impl Link {
         self.shared.end.get().is_none()
     }
 
+    /// Cancelled when the link has ended, or nobody uses it any more.
+    pub(crate) fn ended(&self) -> CancellationToken {
+        self.shared.ended.clone()
+    }
+
     /// Opens a channel with a request that has at most `answers` replies.
     pub(crate) fn request(self: &Arc<Self>, request: &Request, answers: u8) -> Attempt<Channel> {
         let (events, mailbox) = mpsc::unbounded_channel();
+        let may_end = matches!(request, Request::Connect { .. });
         let credit = Arc::new(Semaphore::new(WINDOW as usize));
         let id = {
             let mut channels = self.shared.channels();
@@ -159,8 +223,14 @@ impl Link {
             }
             channels.last = channels.last.checked_add(1).unwrap_or(1);
             let id = channels.last;
-            let slot =
-                Slot { events, credit: Arc::clone(&credit), window: WINDOW, answers, assembler: Assembler::default() };
+            let slot = Slot {
+                events,
+                credit: Arc::clone(&credit),
+                window: WINDOW,
+                answers,
+                may_end,
+                assembler: Assembler::default(),
+            };
             channels.open.insert(id, slot);
             id
         };
@@ -173,6 +243,12 @@ impl Link {
             channel.send(frame);
         }
         Ok(Ok(channel))
+    }
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        self.shut();
     }
 }
 
@@ -204,11 +280,35 @@ impl Shared {
         for slot in open.values() {
             slot.credit.close();
         }
+        self.ended.cancel();
     }
 
-    fn take(&self, frame: Frame) -> Result<(), String> {
+    /// What the guest says unasked. Its last words are the end.
+    fn take_notice(&self, frame: &Frame) -> Result<(), LinkEnd> {
+        let malformed = |what: String| LinkEnd::Protocol(format!("a notice that cannot be read: {what}"));
+        if frame.kind != Kind::Message {
+            return Err(malformed(format!("{:?}", frame.kind)));
+        }
+        let notice: Notice = decode(&frame.payload).map_err(|error| malformed(error.to_string()))?;
+        match notice {
+            Notice::Ending(ending) => Err(LinkEnd::Farewell(ending)),
+            notice => {
+                (self.on_notice)(&notice);
+                Ok(())
+            }
+        }
+    }
+
+    fn take(&self, frame: Frame) -> Result<(), LinkEnd> {
+        match frame.channel {
+            LINK_CHANNEL => self.take_notice(&frame),
+            _ => self.take_answer(frame).map_err(LinkEnd::Protocol),
+        }
+    }
+
+    fn take_answer(&self, frame: Frame) -> Result<(), String> {
         let mut channels = self.channels();
-        if frame.channel == LINK_CHANNEL || frame.channel > channels.last {
+        if frame.channel > channels.last {
             return Err(format!("a frame for channel {}, which was never opened", frame.channel));
         }
         let id = frame.channel;
@@ -241,6 +341,7 @@ impl Shared {
                 slot.credit.add_permits(amount);
                 return Ok(());
             }
+            Kind::End if std::mem::take(&mut slot.may_end) => Event::End,
             Kind::End | Kind::Close => return Err("a frame that only hosts send".to_owned()),
         };
         // The call may have been dropped in this very moment.
@@ -259,8 +360,8 @@ async fn read_frames(mut reader: Reader, mut decoder: Decoder, mut buffer: Bytes
         loop {
             match decoder.next(&mut buffer) {
                 Ok(Some(frame)) => {
-                    if let Err(what) = shared.take(frame) {
-                        return LinkEnd::Protocol(what);
+                    if let Err(end) = shared.take(frame) {
+                        return end;
                     }
                 }
                 Ok(None) => break,
@@ -283,6 +384,8 @@ async fn write_frames(mut frames: mpsc::UnboundedReceiver<Frame>, mut writer: Wr
             false => write_gathered(&batch, &mut writer).await,
         };
         if let Err(error) = written {
+            // A guest that ends closes its end after its last words: those are still to be read.
+            let _ = tokio::time::timeout(LAST_WORDS, shared.ended.cancelled()).await;
             shared.finish(LinkEnd::Broken(error.to_string()));
             return;
         }
@@ -293,13 +396,7 @@ async fn write_frames(mut frames: mpsc::UnboundedReceiver<Frame>, mut writer: Wr
 /// Without copying, where the stream takes many pieces at once.
 async fn write_slices(frames: &[Frame], writer: &mut Writer) -> std::io::Result<()> {
     let headers: Vec<_> = frames.iter().map(Frame::header).collect();
-    let mut slices = Vec::with_capacity(frames.len() * 2);
-    for (frame, header) in frames.iter().zip(&headers) {
-        slices.push(IoSlice::new(header));
-        if !frame.payload.is_empty() {
-            slices.push(IoSlice::new(&frame.payload));
-        }
-    }
+    let mut slices = io_slices(frames, &headers);
     let mut rest = &mut slices[..];
     while !rest.is_empty() {
         let written = writer.write_vectored(rest).await?;

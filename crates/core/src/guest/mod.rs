@@ -5,24 +5,29 @@
 
 mod binary;
 mod channel;
+mod command;
 mod connection;
 mod exec;
 mod files;
 mod kept;
 mod link;
 mod output;
+mod ports;
 mod process;
 
 pub use binary::{Arch, guest_binary};
+pub use command::SpawnRequest;
 pub use connection::{Connect, Guest};
-pub use exec::{ExecRequest, ExecResult, SpawnRequest};
+pub use exec::{ExecRequest, ExecResult};
 pub use files::{FileContent, FileReader, FileWriter, ListRequest, WriteRequest};
 pub use output::{Chunk, OutputStream, StreamName};
+pub use ports::PortForward;
 pub use process::{Process, Recent};
 
+pub(crate) use command::check_env;
 pub(crate) use connection::closed_error;
-pub(crate) use exec::check_env;
 pub(crate) use files::check_path;
+pub(crate) use link::{OnNotice, ending_reason};
 
 use std::pin::Pin;
 

@@ -73,7 +73,7 @@ impl OutputStream {
                     self.seen = seq;
                     chunks.push(Chunk { seq, stream, data });
                 }
-                Ok(Event::Reply(Reply::Exited(_))) => self.done = true,
+                Ok(Event::Reply(Reply::Exited(..))) => self.done = true,
                 Ok(Event::Reply(Reply::Fault(fault))) => return Err(fault.into()),
                 Ok(_) => return Err(unexpected()),
                 Err(LinkEnd::Broken(_)) if !broken => {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use cofferdam_protocol::{Kill, Reply, Request, signal_number};
+use cofferdam_protocol::{Kill, LOG_DIR, Reply, Request, TerminalSize, signal_number};
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
@@ -154,6 +154,58 @@ impl Process {
             })?),
         };
         self.guest.perform(&Request::Kill { exec_id: self.exec_id.clone(), how }).await
+    }
+
+    /// Changes the size of its terminal; the programs on it are told.
+    pub async fn resize(&self, size: TerminalSize) -> Result<()> {
+        self.guest.perform(&Request::Resize { exec_id: self.exec_id.clone(), size }).await
+    }
+
+    /// Where its whole output is, if that was asked for.
+    pub fn log_path(&self) -> String {
+        format!("{LOG_DIR}/{}.log", self.exec_id)
+    }
+
+    /// Waits until somebody listens at a port of the sandbox; rejects when this process ends before.
+    pub async fn wait_for_port(&self, port: u16, timeout: Option<Duration>, cancel: &CancellationToken) -> Result<()> {
+        let listening = async {
+            let mut pause = Duration::from_millis(5);
+            while !self.guest.probe(port).await? {
+                tokio::time::sleep(pause).await;
+                pause = (pause * 2).min(Duration::from_millis(100));
+            }
+            Ok(())
+        };
+        let ended = async {
+            let result = self.guest.wait(&self.exec_id).await?;
+            let errors = String::from_utf8_lossy(&result.stderr).into_owned();
+            let last: String = errors.chars().rev().take(1000).collect::<Vec<_>>().into_iter().rev().collect();
+            let message = format!(
+                "{} ended with exit code {} before anybody listened at port {port}: {}",
+                self.exec_id,
+                result.exit_code,
+                last.trim()
+            );
+            Err(Error::new(ErrorCode::ProcessNotFound, message)
+                .with("execId", self.exec_id.as_str())
+                .with("exitCode", result.exit_code)
+                .with("stderr", last))
+        };
+        let late = async {
+            match timeout {
+                Some(limit) => tokio::time::sleep(limit).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            outcome = listening => outcome,
+            outcome = ended => outcome,
+            () = late => {
+                let limit = timeout.unwrap_or_default().as_millis();
+                Err(Error::new(ErrorCode::TimedOut, format!("nobody listens at port {port} after {limit} ms")).with("port", port))
+            }
+            () = cancel.cancelled() => Err(Error::Aborted),
+        }
     }
 
     /// Waits for its end. The process goes on when the wait is given up.

@@ -20,6 +20,7 @@ use crate::channel::{Channel, Inbound};
 use crate::fd::READ_SIZE;
 use crate::process::users::{self, ROOT};
 use crate::requests::{Failure, fault};
+use crate::workspace::Workspace;
 
 /// What one trip to a helper thread reads or writes.
 const BLOCK: usize = 8 * READ_SIZE;
@@ -117,15 +118,22 @@ pub(super) fn not_regular(path: &Path) -> Fault {
     fault(FaultCode::InvalidArgument, message)
 }
 
-pub(crate) async fn write(mut place: Place, write: Write, channel: &Channel) -> Result<Reply, Failure> {
+pub(crate) async fn write(
+    mut place: Place,
+    write: Write,
+    workspace: &Workspace,
+    channel: &Channel,
+) -> Result<Reply, Failure> {
     if let Some(user) = &write.user {
         place.owner = users::resolve(Some(user))?.owner();
     }
     let mut draft: Option<Draft> = None;
     let mut pending: Vec<Bytes> = Vec::new();
+    let mut size = 0;
     loop {
         let end = match channel.recv().await? {
             Inbound::Data(bytes) => {
+                size += bytes.len() as u64;
                 pending.push(bytes);
                 false
             }
@@ -134,6 +142,7 @@ pub(crate) async fn write(mut place: Place, write: Write, channel: &Channel) -> 
         if !end && pending.len() * READ_SIZE < BLOCK {
             continue;
         }
+        workspace.admit(&place.path, size).await?;
         let (place, write, blocks) = (place.clone(), write.clone(), std::mem::take(&mut pending));
         let taken = draft.take();
         let is_short = end && taken.is_none() && blocks.len() <= 1;
@@ -150,6 +159,7 @@ pub(crate) async fn write(mut place: Place, write: Write, channel: &Channel) -> 
             if let Some(replaced) = done.replaced.take() {
                 drop(tokio::task::spawn_blocking(move || drop(replaced)));
             }
+            workspace.add(size);
             return Ok(Reply::Written { path: done.target.to_string_lossy().into_owned(), size: done.size });
         }
     }

@@ -11,4 +11,4 @@ mod tree;
 pub(crate) use content::{read, write};
 pub(crate) use listing::{list, stat};
 pub(crate) use place::Place;
-pub(crate) use tree::{copy, make_dirs, mkdir, remove, rename};
+pub(crate) use tree::{copy, make_dirs, mkdir, own, own_path, remove, rename};

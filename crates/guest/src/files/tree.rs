@@ -45,7 +45,7 @@ pub(crate) fn own(file: impl AsFd, owner: Owner) -> io::Result<()> {
     forgive(fchown(file, uid, gid))
 }
 
-fn own_path(path: &Path, owner: Owner) -> io::Result<()> {
+pub(crate) fn own_path(path: &Path, owner: Owner) -> io::Result<()> {
     let (uid, gid) = ids(owner);
     forgive(chownat(CWD, path, uid, gid, AtFlags::SYMLINK_NOFOLLOW))
 }

@@ -24,6 +24,8 @@ pub(crate) struct Prepared {
     pub(crate) environment: Vec<CString>,
     pub(crate) cwd: CString,
     pub(crate) user: User,
+    /// At most so many; as the box has it when absent.
+    pub(crate) open_files: Option<u64>,
     /// For people.
     pub(crate) line: String,
 }
@@ -34,7 +36,10 @@ pub(crate) fn prepare(setup: &Setup, start: &Start) -> Result<Prepared, Fault> {
         Some(cwd) => Path::new(&setup.workdir).join(cwd),
         None => Path::new(&setup.workdir).to_owned(),
     };
-    let environment = environment(&user, &start.env);
+    let mut environment = environment(&user, setup.env.iter().chain(&start.env));
+    if start.terminal.is_some() {
+        environment.entry("TERM".to_owned()).or_insert_with(|| "xterm-256color".to_owned());
+    }
     let (program, words, line) = match &start.command {
         Command::Shell(script) => {
             let shell = SHELLS.into_iter().find(|shell| access(*shell, Access::EXEC_OK).is_ok()).ok_or_else(|| {
@@ -44,6 +49,12 @@ pub(crate) fn prepare(setup: &Setup, start: &Start) -> Result<Prepared, Fault> {
                 )
             })?;
             (shell.to_owned(), vec![shell.to_owned(), "-c".to_owned(), script.clone()], script.clone())
+        }
+        Command::UserShell => {
+            let shell = user_shell(&user, &environment)?;
+            let name = shell.rsplit('/').next().unwrap_or(&shell).to_owned();
+            // A dash before its name makes it a login shell, as every terminal's.
+            (shell.clone(), vec![format!("-{name}")], shell)
         }
         Command::Program(words) => {
             let name = words.first().map(String::as_str).unwrap_or_default();
@@ -58,12 +69,13 @@ pub(crate) fn prepare(setup: &Setup, start: &Start) -> Result<Prepared, Fault> {
         environment: environment.map(c_string).collect::<Result<_, _>>()?,
         cwd: c_string(cwd.into_os_string().into_vec())?,
         user,
+        open_files: (setup.bounds.open_files > 0).then_some(setup.bounds.open_files),
         line,
     })
 }
 
 /// The image's own environment (PID 1's), the user's home, then what the caller asked for.
-fn environment(user: &User, overrides: &[(String, String)]) -> BTreeMap<String, String> {
+fn environment<'a>(user: &User, overrides: impl Iterator<Item = &'a (String, String)>) -> BTreeMap<String, String> {
     let mut environment: BTreeMap<String, String> = std::env::vars_os()
         .filter_map(|(key, value)| Some((key.into_string().ok()?, value.into_string().ok()?)))
         .collect();
@@ -72,8 +84,22 @@ fn environment(user: &User, overrides: &[(String, String)]) -> BTreeMap<String, 
     if let Some(name) = &user.name {
         environment.insert("USER".to_owned(), name.clone());
     }
-    environment.extend(overrides.iter().cloned());
+    environment.extend(overrides.cloned());
     environment
+}
+
+/// What the environment says, what the user's own entry says, or what there is.
+fn user_shell(user: &User, environment: &BTreeMap<String, String>) -> Result<String, Fault> {
+    let told = environment.get("SHELL").cloned().into_iter().chain(user.shell.clone());
+    // Entries that keep people out (nologin, false) are for those who log in, not for those who have the sandbox.
+    let is_shell = |shell: &String| !["nologin", "false"].iter().any(|name| shell.ends_with(name));
+    told.filter(is_shell)
+        .chain(SHELLS.map(str::to_owned))
+        .find(|shell| access(shell.as_str(), Access::EXEC_OK).is_ok())
+        .ok_or_else(|| {
+            let message = "this image has no shell for a terminal; pass a command: [\"/program\", \"argument\"]";
+            fault(FaultCode::CommandNotFound, message)
+        })
 }
 
 fn find_program(name: &str, path: &str, cwd: &Path) -> Result<String, Fault> {

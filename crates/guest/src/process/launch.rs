@@ -12,11 +12,11 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::ptr;
 
-use cofferdam_protocol::{Fault, FaultCode};
-use rustix::pipe::{PipeFlags, pipe_with};
+use cofferdam_protocol::{Fault, FaultCode, TerminalSize};
 
 use super::command::Prepared;
 use super::raw;
+use super::streams::{Streams, pipe};
 use crate::requests::fault;
 
 /// More than PID 1's own, so that the kernel kills commands for memory and not the sandbox.
@@ -32,7 +32,9 @@ pub(crate) struct Launched {
     pub(crate) supervisor: i32,
     pub(crate) stdin: Option<OwnedFd>,
     pub(crate) stdout: OwnedFd,
-    pub(crate) stderr: OwnedFd,
+    /// A terminal has one output.
+    pub(crate) stderr: Option<OwnedFd>,
+    pub(crate) terminal: Option<OwnedFd>,
     /// [`Report`]s, then end of file when the tree is gone.
     pub(crate) reports: OwnedFd,
     /// Of the supervisor; to be kept as long.
@@ -98,21 +100,11 @@ impl Report {
 
 /// Starts the supervisor. Whether the command itself could be started is its first report; until then `command` must
 /// stay where it is.
-pub(crate) fn launch(command: &Prepared, with_stdin: bool) -> Result<Launched, Fault> {
-    let no_pipe =
-        |error: rustix::io::Errno| fault(FaultCode::LimitExceeded, format!("no pipe for the command: {error}"));
-    let pipe = || pipe_with(PipeFlags::CLOEXEC).map_err(no_pipe);
-    let (stdout, stdout_end) = pipe()?;
-    let (stderr, stderr_end) = pipe()?;
+pub(crate) fn launch(command: &Prepared, with_stdin: bool, size: Option<TerminalSize>) -> Result<Launched, Fault> {
     let (reports, reports_end) = pipe()?;
-    let (stdin_end, stdin) = match with_stdin {
-        true => pipe().map(|(read, write)| (read, Some(write)))?,
-        false => {
-            let null = std::fs::File::open("/dev/null").map_err(|error| {
-                fault(FaultCode::Internal, format!("the sandbox's /dev/null cannot be opened: {error}"))
-            })?;
-            (null.into(), None)
-        }
+    let Streams { theirs: [stdin_end, stdout_end, stderr_end], stdin, stdout, stderr, terminal } = match size {
+        None => Streams::pipes(with_stdin)?,
+        Some(size) => Streams::terminal(size, command.user.owner())?,
     };
     let pointers = |strings: &[CString]| -> Vec<*const libc::c_char> {
         strings.iter().map(|string| string.as_ptr()).chain([ptr::null()]).collect()
@@ -126,6 +118,8 @@ pub(crate) fn launch(command: &Prepared, with_stdin: bool) -> Result<Launched, F
             uid: command.user.uid,
             gid: command.user.gid,
             groups: command.user.groups.clone(),
+            has_terminal: terminal.is_some(),
+            open_files: command.open_files.map(|count| [count; 2]),
             streams: [stdin_end.as_raw_fd(), stdout_end.as_raw_fd(), stderr_end.as_raw_fd()],
             reports: reports_end.as_raw_fd(),
             command_stack: ptr::null_mut(),
@@ -147,7 +141,7 @@ pub(crate) fn launch(command: &Prepared, with_stdin: bool) -> Result<Launched, F
         if pid < 0 { Err(error) } else { Ok(pid) }
     };
     match supervisor {
-        Ok(supervisor) => Ok(Launched { supervisor, stdin, stdout, stderr, reports, memory }),
+        Ok(supervisor) => Ok(Launched { supervisor, stdin, stdout, stderr, terminal, reports, memory }),
         Err(error) => {
             let message =
                 format!("no further process may be started in this sandbox: {error}; raise limits.pids, or end some");
@@ -196,6 +190,9 @@ struct Plan {
     uid: u32,
     gid: u32,
     groups: Vec<u32>,
+    has_terminal: bool,
+    /// The kernel's `rlimit64`: soft and hard.
+    open_files: Option<[u64; 2]>,
     streams: [RawFd; 3],
     reports: RawFd,
     command_stack: *mut libc::c_void,
@@ -304,11 +301,19 @@ unsafe fn execute(plan: &Plan) -> Result<(), (Step, i32)> {
         for (target, fd) in lifted.into_iter().enumerate() {
             let _ = raw::call(libc::SYS_dup3, [fd, target, 0]);
         }
+        if plan.has_terminal {
+            // Its session's own, so that keys become signals.
+            let _ = raw::call(libc::SYS_ioctl, [0, libc::TIOCSCTTY as usize, 0]);
+        }
         let score = c"/proc/self/oom_score_adj".as_ptr() as usize;
         if let Ok(file) = raw::call(libc::SYS_openat, [here, score, number(libc::O_WRONLY | libc::O_CLOEXEC), 0]) {
             let _ = raw::call(libc::SYS_write, [file, OOM_SCORE.as_ptr() as usize, OOM_SCORE.len()]);
         }
         let _ = raw::call(libc::SYS_umask, [0o022]);
+        if let Some(limits) = &plan.open_files {
+            // More than the box itself may have is not to be had; then it stays at that.
+            let _ = raw::call(libc::SYS_prlimit64, [0, libc::RLIMIT_NOFILE as usize, limits.as_ptr() as usize, 0]);
+        }
         let user = |errno| (Step::User, errno);
         let (uid, gid) = (plan.uid as usize, plan.gid as usize);
         if raw::call(libc::SYS_getuid, []) == Ok(0) {

@@ -4,17 +4,21 @@ mod command;
 mod launch;
 mod log;
 mod oom;
+mod output;
 mod pump;
 mod raw;
+mod spill;
 mod state;
+mod streams;
 mod table;
+mod terminal;
 mod tree;
 pub(crate) mod users;
 
 use std::rc::Rc;
 use std::time::Duration;
 
-use cofferdam_protocol::{FaultCode, Kill, Output, Reply, Start, Stdin};
+use cofferdam_protocol::{FaultCode, Kill, Output, Reply, Start, Stdin, TerminalSize};
 
 use crate::channel::{Channel, Inbound};
 use crate::fd::Fd;
@@ -24,6 +28,7 @@ use launch::Report;
 use pump::{Limits, Pump, Supervisor};
 use state::{Control, Process};
 pub(crate) use table::Processes;
+pub(crate) use tree::Written;
 
 pub(crate) async fn serve_start(
     sandbox: &Rc<Sandbox>,
@@ -64,9 +69,9 @@ async fn begin(sandbox: Rc<Sandbox>, client: u128, start: Start) -> Result<Rc<Pr
     if let Ok(process) = sandbox.processes.get(&start.exec_id) {
         return Ok(process); // The same start, sent again after a link broke.
     }
-    let command = command::prepare(&sandbox.setup, &start)?;
+    let command = command::prepare(&sandbox.setup(), &start)?;
     let started = tokio::time::Instant::now();
-    let launched = launch::launch(&command, start.stdin != Stdin::Empty)?;
+    let launched = launch::launch(&command, start.stdin != Stdin::Empty, start.terminal)?;
     sandbox.processes.supervise(launched.supervisor);
     let broken = |error: std::io::Error| fault(FaultCode::Internal, format!("a pipe of the command broke: {error}"));
     let reports = Fd::readable(launched.reports).map_err(broken)?;
@@ -79,9 +84,19 @@ async fn begin(sandbox: Rc<Sandbox>, client: u128, start: Start) -> Result<Rc<Pr
         }
         _ => return Err(fault(FaultCode::Internal, "the command's supervisor was killed before it began").into()),
     };
-    let (process, control) =
-        Process::new(start.exec_id, command.line, started, (client, start.detached), start.keep_bytes as usize);
+    let (process, control) = Process::new(
+        start.exec_id,
+        command.line,
+        (launched.supervisor, started),
+        (client, start.detached),
+        start.keep_bytes as usize,
+    );
     process.pid.set(pid as u32);
+    *process.terminal.borrow_mut() = launched.terminal;
+    if start.log_bytes > 0 {
+        let owner = command.user.owner();
+        *process.spill.borrow_mut() = Some(spill::Spill::open(&process.exec_id, start.log_bytes, owner)?);
+    }
     process.holding.set(start.output == Output::Hold);
     if let Some(stdin) = launched.stdin {
         *process.stdin.borrow_mut() = Some(Rc::new(Fd::writable(stdin).map_err(broken)?));
@@ -95,6 +110,7 @@ async fn begin(sandbox: Rc<Sandbox>, client: u128, start: Start) -> Result<Rc<Pr
     let pump = Pump::new(Rc::clone(&process), Rc::clone(&sandbox.processes), control, supervisor, outputs, limits);
     tokio::task::spawn_local(pump.map_err(broken)?.run());
     sandbox.processes.insert(&process);
+    sandbox.workspace.wake();
     Ok(process)
 }
 
@@ -122,7 +138,7 @@ pub(crate) async fn serve_attach(
         }
     }
     match process.exit() {
-        Some(exit) => Ok(Reply::Exited(exit)),
+        Some(exit) => Ok(Reply::Exited(exit, process.killed.borrow().clone())),
         None => Err(fault(FaultCode::Internal, "the process has no end").into()),
     }
 }
@@ -209,11 +225,27 @@ async fn feed(process: &Rc<Process>, channel: &Channel) -> Result<bool, Failure>
 async fn gone(process: &Process) {
     loop {
         let changed = process.changed.notified();
-        if process.is_tree_gone() {
+        if process.is_dead() {
             return;
         }
         changed.await;
     }
+}
+
+/// Kills for memory so far.
+pub(crate) fn oom_kills() -> u64 {
+    oom::kills().unwrap_or(0)
+}
+
+pub(crate) fn resize(process: &Rc<Process>, size: TerminalSize) -> Result<Reply, Failure> {
+    match &*process.terminal.borrow() {
+        Some(terminal) => terminal::resize(terminal, size)?,
+        None => {
+            let message = format!("{} has no terminal", process.exec_id);
+            return Err(fault(FaultCode::InvalidArgument, message).into());
+        }
+    }
+    Ok(Reply::Done)
 }
 
 pub(crate) async fn serve_kill(process: &Rc<Process>, how: Kill) -> Result<Reply, Failure> {

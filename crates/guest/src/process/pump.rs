@@ -5,16 +5,17 @@ use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::time::Duration;
 
-use cofferdam_protocol::Exit;
+use cofferdam_protocol::{Exit, Killed};
 use rustix::process::Signal;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::launch::{Memory, Report};
 use super::log::Stream;
+use super::output::Output;
 use super::state::{Control, Process};
 use super::{Processes, oom, tree};
-use crate::fd::{Fd, READ_SIZE};
+use crate::fd::Fd;
 
 /// How long output may still come after a command has ended while something it started holds its streams open
 /// (`cmd > >(tee log)`): servers left in the background hold them for ever.
@@ -28,6 +29,9 @@ const KILL_AGAIN: Duration = Duration::from_millis(20);
 
 /// After so long, what is left of a tree is in the kernel's hands (uninterruptible sleep), not in ours.
 const GIVE_UP: Duration = Duration::from_secs(5);
+
+/// Of a tree that was killed, so many are told.
+const KILLED: usize = 64;
 
 /// When to end a command, and how gently.
 #[derive(Debug, Clone, Copy)]
@@ -69,6 +73,7 @@ pub(crate) struct Pump {
     grace: Duration,
     ending: Ending,
     timed_out: bool,
+    over_limit: bool,
     oom_kills: Option<u64>,
 }
 
@@ -79,7 +84,7 @@ impl Pump {
         processes: Rc<Processes>,
         control: mpsc::UnboundedReceiver<Control>,
         supervisor: Supervisor,
-        (stdout, stderr): (OwnedFd, OwnedFd),
+        (stdout, stderr): (OwnedFd, Option<OwnedFd>),
         limits: Limits,
     ) -> std::io::Result<Pump> {
         let now = Instant::now();
@@ -89,7 +94,7 @@ impl Pump {
             processes,
             control,
             supervisor: supervisor.pid,
-            outputs: [Output::new(Stream::Stdout, stdout)?, Output::new(Stream::Stderr, stderr)?],
+            outputs: [Output::new(Stream::Stdout, Some(stdout))?, Output::new(Stream::Stderr, stderr)?],
             reports: Some(supervisor.reports),
             _memory: supervisor._memory,
             status: None,
@@ -99,6 +104,7 @@ impl Pump {
             grace: limits.grace,
             ending: Ending::Free,
             timed_out: false,
+            over_limit: false,
         })
     }
 
@@ -110,7 +116,7 @@ impl Pump {
             }
         }
         self.process.set_tree_gone();
-        self.processes.settle();
+        self.processes.settle(&self.process);
     }
 
     async fn step(&mut self) {
@@ -138,7 +144,9 @@ impl Pump {
             Ending::Forced { again, .. } => Some(again),
         };
         let hold = self.process.holding.get().then_some(self.hold_until);
-        let drained = if self.process.exit().is_none() { self.drained_by } else { None };
+        // While there is no room, only room is waited for.
+        let may_finish = self.process.exit().is_none() && self.process.has_room();
+        let drained = if may_finish { self.drained_by } else { None };
         [ending, hold, drained, self.deadline].into_iter().flatten().min()
     }
 
@@ -156,6 +164,11 @@ impl Pump {
                 self.drained_by.get_or_insert_with(|| Instant::now() + LINGER);
                 self.reports = None;
                 self.deadline = None;
+                self.process.set_dead();
+                if self.ending != Ending::Free {
+                    // Who ends a process does not wait for somebody to read it.
+                    self.process.release();
+                }
                 self.ending = Ending::Free;
             }
         }
@@ -173,6 +186,11 @@ impl Pump {
                 tree::signal(self.supervisor, signal);
             }
             Control::Terminate => self.terminate(),
+            // It may be faster than anybody could be who is asked politely.
+            Control::OverLimit => {
+                self.over_limit = true;
+                self.force();
+            }
         }
     }
 
@@ -190,7 +208,7 @@ impl Pump {
             Ending::Asked(at) if now >= at => self.force(),
             Ending::Forced { again, until } if now >= again => {
                 if self.processes.is_supervising(self.supervisor) {
-                    tree::kill(self.supervisor);
+                    self.note_killed(tree::kill(self.supervisor));
                 }
                 self.ending =
                     if now >= until { Ending::Free } else { Ending::Forced { again: now + KILL_AGAIN, until } };
@@ -205,15 +223,25 @@ impl Pump {
 
     fn terminate(&mut self) {
         if self.ending == Ending::Free {
-            tree::terminate(self.supervisor);
+            let hang_up = self.process.terminal.borrow().is_some();
+            self.note_killed(tree::terminate(self.supervisor, hang_up));
             self.ending = Ending::Asked(Instant::now() + self.grace);
         }
     }
 
     fn force(&mut self) {
         let now = Instant::now();
-        tree::kill(self.supervisor);
+        self.note_killed(tree::kill(self.supervisor));
         self.ending = Ending::Forced { again: now + KILL_AGAIN, until: now + GIVE_UP };
+    }
+
+    fn note_killed(&self, found: Vec<Killed>) {
+        let mut killed = self.process.killed.borrow_mut();
+        for one in found {
+            if killed.len() < KILLED && killed.iter().all(|other| other.pid != one.pid) {
+                killed.push(one);
+            }
+        }
     }
 
     /// Ended, with all its output taken; and where it was told to end, with nothing left of its tree.
@@ -251,9 +279,11 @@ impl Pump {
             duration_us: self.process.started.elapsed().as_micros() as u64,
             stdout: log.kept(Stream::Stdout),
             stderr: log.kept(Stream::Stderr),
+            over_limit: self.over_limit,
         };
         drop(log);
         self.process.set_exit(exit);
+        self.processes.announce_end(&self.process);
     }
 
     /// By the sandbox's counter, which says that something was killed for memory since this command began; that it
@@ -276,104 +306,5 @@ impl Report {
     /// Reports are written whole, and far shorter than what a pipe takes at once.
     pub(crate) fn decode_or_end(bytes: &[u8]) -> Option<Report> {
         if bytes.len() == Report::SIZE { Report::decode(bytes) } else { None }
-    }
-}
-
-/// One of a command's two streams, and the start of a character whose end has not come yet.
-#[derive(Debug)]
-struct Output {
-    stream: Stream,
-    fd: Option<Fd>,
-    carry: Vec<u8>,
-}
-
-impl Output {
-    fn new(stream: Stream, fd: OwnedFd) -> std::io::Result<Output> {
-        Ok(Output { stream, fd: Some(Fd::readable(fd)?), carry: Vec::new() })
-    }
-
-    fn is_open(&self) -> bool {
-        self.fd.is_some()
-    }
-
-    async fn read(&mut self, process: &Process) {
-        let Some(fd) = &self.fd else { return };
-        let (stream, carry) = (self.stream, &mut self.carry);
-        let more = fd.read(READ_SIZE - carry.len(), |bytes| take(stream, carry, bytes, process)).await;
-        if !matches!(more, Ok(true)) {
-            self.flush(process);
-            self.fd = None;
-        }
-    }
-
-    /// Takes what is there without waiting, and tells whether nothing was.
-    fn is_empty_now(&mut self, process: &Process) -> bool {
-        let Some(fd) = &self.fd else { return true };
-        let (stream, carry) = (self.stream, &mut self.carry);
-        match fd.try_read(READ_SIZE - carry.len(), |bytes| take(stream, carry, bytes, process)) {
-            Ok(None) => true,
-            Ok(Some(true)) => false,
-            Ok(Some(false)) | Err(_) => {
-                self.fd = None;
-                true
-            }
-        }
-    }
-
-    fn flush(&mut self, process: &Process) {
-        if !self.carry.is_empty() {
-            process.append(self.stream, &std::mem::take(&mut self.carry));
-        }
-    }
-}
-
-/// False at the end of the stream.
-fn take(stream: Stream, carry: &mut Vec<u8>, bytes: &[u8], process: &Process) -> bool {
-    if carry.is_empty() {
-        let (whole, rest) = bytes.split_at(bytes.len() - incomplete_tail(bytes));
-        carry.extend_from_slice(rest);
-        if !whole.is_empty() {
-            process.append(stream, whole);
-        }
-    } else {
-        carry.extend_from_slice(bytes);
-        let rest = carry.split_off(carry.len() - incomplete_tail(carry));
-        let whole = std::mem::replace(carry, rest);
-        if !whole.is_empty() {
-            process.append(stream, &whole);
-        }
-    }
-    !bytes.is_empty()
-}
-
-/// How many bytes at the end are the start of a UTF-8 character that may still be completed.
-fn incomplete_tail(bytes: &[u8]) -> usize {
-    for back in 1..=bytes.len().min(3) {
-        let byte = bytes[bytes.len() - back];
-        let length = match byte {
-            0b1100_0000..=0b1101_1111 => 2,
-            0b1110_0000..=0b1110_1111 => 3,
-            0b1111_0000..=0b1111_0111 => 4,
-            0b1000_0000..=0b1011_1111 => continue,
-            _ => return 0,
-        };
-        return if length > back { back } else { 0 };
-    }
-    0
-}
-
-#[cfg(test)]
-mod tests {
-    use super::incomplete_tail;
-
-    #[test]
-    fn only_the_start_of_a_character_is_held_back() {
-        for (text, expected) in [("", 0), ("abc", 0), ("ñ", 0), ("€", 0), ("😀", 0)] {
-            assert_eq!(incomplete_tail(text.as_bytes()), expected, "{text}");
-        }
-        assert_eq!(incomplete_tail(&"😀".as_bytes()[..3]), 3);
-        assert_eq!(incomplete_tail(&"x€".as_bytes()[..2]), 1);
-        assert_eq!(incomplete_tail(b"\xff\xfe"), 0);
-        assert_eq!(incomplete_tail(b"\x80\x80\x80\x80"), 0);
     }
 }

@@ -2,13 +2,15 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
+use std::os::fd::OwnedFd;
 use std::rc::Rc;
 
-use cofferdam_protocol::{Exit, ProcessInfo};
+use cofferdam_protocol::{Exit, Killed, ProcessInfo};
 use tokio::sync::{Notify, mpsc};
 use tokio::time::Instant;
 
 use super::log::{Chunk, Log};
+use super::spill::Spill;
 use crate::fd::{Fd, READ_SIZE};
 
 /// A follower that has so much unsent slows the process down.
@@ -19,12 +21,15 @@ const FOLLOWER_LIMIT: usize = 4 * READ_SIZE;
 pub(crate) enum Control {
     Signal(u8),
     Terminate,
+    /// It fills the workspace beyond its limit.
+    OverLimit,
 }
 
 #[derive(Debug)]
 pub(crate) struct Process {
     pub(crate) exec_id: String,
     pub(crate) line: String,
+    pub(crate) supervisor: i32,
     pub(crate) owner: u128,
     pub(crate) detached: bool,
     pub(crate) started: Instant,
@@ -38,7 +43,14 @@ pub(crate) struct Process {
     pub(crate) room: Notify,
     /// Output is held for a first reader.
     pub(crate) holding: Cell<bool>,
+    /// Our end of it.
+    pub(crate) terminal: RefCell<Option<OwnedFd>>,
+    pub(crate) spill: RefCell<Option<Spill>>,
+    /// What of its tree did not end by itself.
+    pub(crate) killed: RefCell<Vec<Killed>>,
     exit: Cell<Option<Exit>>,
+    /// Nothing of it runs any more, but its output may still be on its way.
+    dead: Cell<bool>,
     tree_gone: Cell<bool>,
     followers: RefCell<Vec<Rc<Follower>>>,
 }
@@ -47,7 +59,7 @@ impl Process {
     pub(crate) fn new(
         exec_id: String,
         line: String,
-        started: Instant,
+        (supervisor, started): (i32, Instant),
         (owner, detached): (u128, bool),
         keep: usize,
     ) -> (Rc<Process>, mpsc::UnboundedReceiver<Control>) {
@@ -55,6 +67,7 @@ impl Process {
         let process = Rc::new(Process {
             exec_id,
             line,
+            supervisor,
             owner,
             detached,
             started,
@@ -65,7 +78,11 @@ impl Process {
             changed: Notify::new(),
             room: Notify::new(),
             holding: Cell::new(false),
+            terminal: RefCell::default(),
+            spill: RefCell::default(),
+            killed: RefCell::default(),
             exit: Cell::new(None),
+            dead: Cell::new(false),
             tree_gone: Cell::new(false),
             followers: RefCell::default(),
         });
@@ -82,6 +99,15 @@ impl Process {
         self.changed.notify_waiters();
     }
 
+    pub(crate) fn is_dead(&self) -> bool {
+        self.dead.get()
+    }
+
+    pub(crate) fn set_dead(&self) {
+        self.dead.set(true);
+        self.changed.notify_waiters();
+    }
+
     pub(crate) fn is_tree_gone(&self) -> bool {
         self.tree_gone.get()
     }
@@ -89,11 +115,16 @@ impl Process {
     pub(crate) fn set_tree_gone(&self) {
         self.tree_gone.set(true);
         self.stdin.take();
+        self.terminal.take();
+        self.spill.take();
         self.changed.notify_waiters();
     }
 
     /// Takes a piece of output, of whole characters.
     pub(crate) fn append(&self, stream: super::log::Stream, bytes: &[u8]) {
+        if let Some(spill) = &mut *self.spill.borrow_mut() {
+            spill.append(bytes);
+        }
         let followers = self.followers.borrow();
         let follow = (!followers.is_empty()).then_some(|chunk: Chunk| {
             followers.iter().for_each(|follower| follower.push(chunk.clone()));
@@ -102,8 +133,12 @@ impl Process {
         self.changed.notify_waiters();
     }
 
-    /// Whether more output may be read from the process without losing what somebody waits for.
+    /// Whether more output may be read from the process without losing what somebody waits for. Of a dead one there is
+    /// no more than its pipes hold, for which there is always room.
     pub(crate) fn has_room(&self) -> bool {
+        if self.is_dead() && !self.holding.get() {
+            return true;
+        }
         let keeps_up = |follower: &Rc<Follower>| follower.unsent.get() < FOLLOWER_LIMIT;
         self.followers.borrow().iter().all(keeps_up) && !(self.holding.get() && self.log.borrow().is_full())
     }

@@ -3,16 +3,18 @@
 //! Ended ones stay readable, but only so many and with so much output: the oldest go first.
 
 use std::cell::{Cell, RefCell};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
-use cofferdam_protocol::{Fault, FaultCode, ProcessInfo};
+use cofferdam_protocol::{Fault, FaultCode, Notice, ProcessInfo};
 use rustix::process::{Pid, WaitOptions, wait};
 use tokio::sync::Notify;
 
-use super::oom;
 use super::state::{Control, Process};
+use super::tree::Written;
+use super::{oom, tree};
 use crate::lease::Lease;
+use crate::notices::Notices;
 use crate::requests::fault;
 
 const MAX_ENDED: usize = 128;
@@ -20,6 +22,7 @@ const MAX_ENDED_BYTES: usize = 8 * 1024 * 1024;
 
 pub(crate) struct Processes {
     pub(crate) lease: Rc<Lease>,
+    notices: Rc<Notices>,
     /// Kills for memory that are accounted for.
     pub(crate) oom_kills: Cell<Option<u64>>,
     all: RefCell<Vec<Rc<Process>>>,
@@ -31,9 +34,10 @@ pub(crate) struct Processes {
 }
 
 impl Processes {
-    pub(crate) fn new(lease: Rc<Lease>) -> Rc<Processes> {
+    pub(crate) fn new(lease: Rc<Lease>, notices: Rc<Notices>) -> Rc<Processes> {
         Rc::new(Processes {
             lease,
+            notices,
             oom_kills: Cell::new(oom::kills()),
             all: RefCell::default(),
             starting: RefCell::default(),
@@ -68,10 +72,40 @@ impl Processes {
 
     pub(crate) fn insert(&self, process: &Rc<Process>) {
         self.all.borrow_mut().push(Rc::clone(process));
+        self.notices.tell_watchers(|| {
+            let ProcessInfo { exec_id, command, .. } = process.info();
+            Notice::Started { exec_id, command }
+        });
+    }
+
+    /// A command has ended, though maybe not all that it started.
+    pub(crate) fn announce_end(&self, process: &Process) {
+        if let Some(exit) = process.exit() {
+            self.notices.tell_watchers(|| Notice::Finished { exec_id: process.exec_id.clone(), exit });
+        }
+    }
+
+    pub(crate) fn any_running(&self) -> bool {
+        self.all.borrow().iter().any(|process| !process.is_tree_gone())
+    }
+
+    /// What each running command's tree has written to disk so far, by its supervisor.
+    pub(crate) fn written(&self) -> HashMap<i32, Written> {
+        let running = self.all.borrow().iter().filter(|p| !p.is_tree_gone()).map(|p| p.supervisor).collect::<Vec<_>>();
+        tree::written(&running)
+    }
+
+    /// Ends the commands that fill the workspace.
+    pub(crate) fn end_writers(&self, wrote: impl Fn(&i32) -> bool) {
+        for process in self.all.borrow().iter().filter(|p| !p.is_tree_gone() && wrote(&p.supervisor)) {
+            let _ = process.control.send(Control::OverLimit);
+        }
     }
 
     pub(crate) fn list(&self) -> Vec<ProcessInfo> {
-        self.all.borrow().iter().map(|process| process.info()).collect()
+        let mut all = self.all.borrow().clone();
+        all.sort_by_key(|process| process.started);
+        all.iter().map(|process| process.info()).collect()
     }
 
     /// The client is gone for good: so is what it did not detach.
@@ -81,9 +115,14 @@ impl Processes {
         }
     }
 
-    /// Forgets ended processes beyond what is kept. Called when one has ended.
-    pub(crate) fn settle(&self) {
+    /// Forgets ended processes beyond what is kept: those first that ended first. Called when one has ended.
+    pub(crate) fn settle(&self, ended: &Process) {
         let mut all = self.all.borrow_mut();
+        // To the back: one that ran for long has only just ended.
+        if let Some(index) = all.iter().position(|process| std::ptr::eq(Rc::as_ptr(process), ended)) {
+            let process = all.remove(index);
+            all.push(process);
+        }
         let is_ended = |process: &Rc<Process>| process.is_tree_gone();
         let mut count = all.iter().filter(|process| is_ended(process)).count();
         let mut bytes: usize = all.iter().filter(|p| is_ended(p)).map(|p| p.log.borrow().held_bytes()).sum();

@@ -6,7 +6,11 @@
 use std::collections::{HashMap, HashSet};
 use std::fs;
 
+use cofferdam_protocol::Killed;
 use rustix::process::{Pid, Signal, kill_process};
+
+/// Of a bomb's thousands, a few tell enough.
+const DESCRIBED: usize = 64;
 
 /// Passes over `/proc` before the stopped part of a tree is killed anyway.
 const MAX_PASSES: usize = 64;
@@ -23,16 +27,22 @@ pub(crate) fn signal(supervisor: i32, signal: Signal) {
     send(&below(supervisor), signal);
 }
 
-/// Asks every process below `supervisor` to end; a stopped one is woken to hear it.
-pub(crate) fn terminate(supervisor: i32) {
+/// Asks every process below `supervisor` to end; a stopped one is woken to hear it. Shells on a terminal listen only to
+/// its hanging up. Gives those that were asked.
+pub(crate) fn terminate(supervisor: i32, hang_up: bool) -> Vec<Killed> {
     let pids = below(supervisor);
+    let asked = describe(&pids);
+    if hang_up {
+        send(&pids, Signal::HUP);
+    }
     send(&pids, Signal::TERM);
     send(&pids, Signal::CONT);
+    asked
 }
 
 /// Kills every process below `supervisor`. First all are stopped, over and over until no new one shows up: a process
 /// that is stopped cannot fork, so that a tree that grows while it is killed comes to an end.
-pub(crate) fn kill(supervisor: i32) {
+pub(crate) fn kill(supervisor: i32) -> Vec<Killed> {
     let mut stopped = HashSet::new();
     for _ in 0..MAX_PASSES {
         let fresh: Vec<i32> = below(supervisor).into_iter().filter(|pid| stopped.insert(*pid)).collect();
@@ -41,7 +51,43 @@ pub(crate) fn kill(supervisor: i32) {
         }
         send(&fresh, Signal::STOP);
     }
-    send(&below(supervisor), Signal::KILL);
+    let last = below(supervisor);
+    let killed = describe(&last);
+    send(&last, Signal::KILL);
+    killed
+}
+
+/// What people know a few of them by.
+fn describe(pids: &[i32]) -> Vec<Killed> {
+    let line = |pid: i32| -> Option<String> {
+        let words = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
+        let text = String::from_utf8_lossy(&words).replace('\0', " ");
+        Some(text.trim().chars().take(200).collect())
+    };
+    pids.iter().take(DESCRIBED).filter_map(|pid| Some(Killed { pid: *pid as u32, command: line(*pid)? })).collect()
+}
+
+/// What a tree has written to disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Written {
+    /// So far, with what its ended processes wrote.
+    Bytes(u64),
+    /// The kernel does not tell.
+    Unknown,
+}
+
+/// What the tree below each supervisor has written to disk so far.
+pub(crate) fn written(supervisors: &[i32]) -> HashMap<i32, Written> {
+    let of = |pid: i32| -> Option<u64> {
+        let io = fs::read_to_string(format!("/proc/{pid}/io")).ok()?;
+        io.lines().find_map(|line| line.strip_prefix("write_bytes: ")?.parse().ok())
+    };
+    let tree = |supervisor: i32| below(supervisor).into_iter().chain([supervisor]);
+    let total = |supervisor: i32| match tree(supervisor).map(of).collect::<Option<Vec<u64>>>() {
+        Some(counts) => Written::Bytes(counts.into_iter().sum()),
+        None => Written::Unknown,
+    };
+    supervisors.iter().map(|supervisor| (*supervisor, total(*supervisor))).collect()
 }
 
 fn send(pids: &[i32], signal: Signal) {

@@ -16,6 +16,7 @@ pub(crate) struct User {
     pub(crate) groups: Vec<u32>,
     pub(crate) home: Option<String>,
     pub(crate) name: Option<String>,
+    pub(crate) shell: Option<String>,
 }
 
 /// Whom a new file belongs to.
@@ -91,6 +92,7 @@ fn resolve_in(user: &str, passwd: &str, group: &str) -> Result<User, Fault> {
             groups: Vec::new(),
             home: fields.get(5).map(|home| (*home).to_owned()),
             name: fields.first().map(|name| (*name).to_owned()),
+            shell: fields.get(6).filter(|shell| !shell.is_empty()).map(|shell| (*shell).to_owned()),
         },
         (None, Some(uid)) => User { uid, ..User::default() },
         (None, None) => return Err(unknown("user", who, "/etc/passwd")),

@@ -11,15 +11,20 @@ use bollard::query_parameters::{AttachContainerOptions, CreateContainerOptions};
 use cofferdam_protocol::GUEST_PATH;
 
 use super::error::{is_name_taken, status};
+use super::obituaries::Death;
 use super::stream::byte_stream;
-use super::{Engine, guest_volume, records};
+use super::{Engine, data_volume, guest_volume, records};
 use crate::backend::{BoxSpec, Creation};
 use crate::guest::ByteStream;
+use crate::options::Limits;
 use crate::{Error, ErrorCode, Result};
 
 /// What package managers, servers and the guest itself need; all others are dropped.
 const CAPABILITIES: [&str; 9] =
     ["CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "NET_BIND_SERVICE", "SETGID", "SETUID", "SYS_CHROOT"];
+
+/// Open files that PID 1 has room for at least: its links, and a few per command.
+const GUEST_FILES: u64 = 4096;
 
 /// Read buffer of a further link; bollard's own default is made for log lines.
 const LINK_BUFFER: usize = 128 * 1024;
@@ -57,6 +62,7 @@ async fn create_once(engine: &Engine, spec: &BoxSpec, runtime: Option<&str>) -> 
         Err(error) if is_name_taken(&error) => return Ok(Creation::Taken),
         Err(error) => return Err(Failed::Otherwise(engine.error("create the sandbox", error))),
     };
+    engine.obituaries.follow(&engine.client, &handle);
     match start(engine, &handle).await {
         Ok(stream) => Ok(Creation::New { handle, stream }),
         Err(failed) => {
@@ -114,42 +120,73 @@ pub(super) async fn fate(engine: &Engine, handle: &str) -> Option<Error> {
         Error::new(ErrorCode::SandboxLost, format!("the sandbox is gone: {message}; open() gives a new one"))
             .with("reason", reason)
     };
-    let removed = || lost("removed", "its container was removed, or its lease ran out".to_owned());
+    let exited =
+        |code: i64| lost("exited", format!("its container ended with exit code {code}")).with("exitCode", code);
+    let oom = || lost("oom", "it ran out of memory".to_owned());
     let state = match engine.client.inspect_container(handle, None).await {
         Ok(container) => container.state.unwrap_or_default(),
-        Err(error) if status(&error) == Some(404) => return Some(removed()),
+        Err(error) if status(&error) == Some(404) => {
+            ContainerState { status: Some(ContainerStateStatusEnum::REMOVING), ..Default::default() }
+        }
         Err(error) => return Some(engine.error("look at the sandbox", error)),
     };
+    let restarted = engine.obituaries.has_outlived_engine(handle);
     Some(match state {
         ContainerState { paused: Some(true), .. } => {
             Error::new(ErrorCode::Unsupported, "the sandbox's container is paused; unpause it first")
         }
-        ContainerState { status: Some(ContainerStateStatusEnum::REMOVING), .. } => removed(),
-        ContainerState { running: Some(true), .. } => return None,
-        ContainerState { oom_killed: Some(true), .. } => lost("oom", "it ran out of memory".to_owned()),
-        ContainerState { exit_code, .. } => {
-            let code = exit_code.unwrap_or_default();
-            lost("exited", format!("its container ended with exit code {code}")).with("exitCode", code)
+        // Before those below: one that is being removed may still say that it runs.
+        ContainerState { status: Some(ContainerStateStatusEnum::REMOVING), .. } if !restarted => {
+            match engine.obituaries.of(handle).await {
+                Some(Death { oom: true, .. }) => oom(),
+                Some(Death { exit_code, .. }) => exited(exit_code),
+                None => lost("removed", "its container was removed, or its lease ran out".to_owned()),
+            }
         }
+        ContainerState { running: Some(true), .. } => return None,
+        _ if restarted => lost("engine-restarted", "its engine was restarted".to_owned()),
+        ContainerState { oom_killed: Some(true), .. } => oom(),
+        ContainerState { exit_code, .. } => exited(exit_code.unwrap_or_default()),
     })
 }
 
+pub(super) fn bytes(megabytes: Option<u64>) -> Option<i64> {
+    megabytes.map(|count| i64::try_from(count.saturating_mul(1 << 20)).unwrap_or(i64::MAX))
+}
+
+/// Engines refuse more processors than they have; the default must work on a small machine.
+pub(super) fn nano_cpus(engine: &Engine, limits: &Limits) -> Option<i64> {
+    limits.cpus.map(|cpus| (cpus.min(engine.cpus) * 1e9) as i64)
+}
+
+pub(super) fn pids(limits: &Limits) -> Option<i64> {
+    limits.pids.and_then(|count| i64::try_from(count).ok())
+}
+
 fn body(engine: &Engine, spec: &BoxSpec, runtime: Option<&str>) -> Result<ContainerCreateBody> {
-    let megabytes =
-        |count: Option<u64>| count.map(|count| i64::try_from(count.saturating_mul(1 << 20)).unwrap_or(i64::MAX));
-    let memory = megabytes(spec.limits.memory_mb);
-    // Engines refuse more processors than they have; the default must work on a small machine.
-    let nano_cpus = spec.limits.cpus.map(|cpus| (cpus.min(engine.cpus) * 1e9) as i64);
-    let open_files = spec.limits.open_files.and_then(|count| i64::try_from(count).ok()).map(|count| ResourcesUlimits {
+    let memory = bytes(spec.limits.memory_mb);
+    // The guest gives each command the exact number; it needs some for itself.
+    let open_files = spec.limits.open_files.map(|count| i64::try_from(count.max(GUEST_FILES)).unwrap_or(i64::MAX));
+    let open_files = open_files.map(|count| ResourcesUlimits {
         name: Some("nofile".to_owned()),
         soft: Some(count),
         hard: Some(count),
     });
+    let mut mounts = vec![guest_volume::mount(engine)?];
+    if spec.persist {
+        mounts.push(data_volume::mount(spec));
+    }
     let tmpfs = spec.read_only_root.then(|| {
         // Both together stay below the memory limit: what is written there is memory that nobody can be killed for.
         let size = memory.map(|bytes| format!(",size={}", bytes / 5 * 2)).unwrap_or_default();
-        let writable = |path: &str| (path.to_owned(), format!("exec,mode=1777{size}"));
-        HashMap::from([writable("/tmp"), writable(&spec.setup.workdir)])
+        let writable = |path: &str, size: &str| (path.to_owned(), format!("exec,mode=1777{size}"));
+        let mut folders = HashMap::from([writable("/tmp", &size)]);
+        if !spec.persist {
+            // Here a limit of the workspace is the kernel's to keep.
+            let limit = bytes(spec.limits.workspace_mb).map(|bytes| format!(",size={bytes}"));
+            folders.extend([writable(&spec.setup.workdir, &limit.unwrap_or_else(|| size.clone()))]);
+        }
+        folders
     });
     Ok(ContainerCreateBody {
         image: Some(spec.image.clone()),
@@ -168,16 +205,16 @@ fn body(engine: &Engine, spec: &BoxSpec, runtime: Option<&str>) -> Result<Contai
         stop_signal: Some("SIGTERM".to_owned()),
         healthcheck: Some(HealthConfig { test: Some(vec!["NONE".to_owned()]), ..Default::default() }),
         host_config: Some(HostConfig {
-            mounts: Some(vec![guest_volume::mount(engine)?]),
+            mounts: Some(mounts),
             network_mode: Some(if spec.network { "bridge" } else { "none" }.to_owned()),
             cap_drop: Some(vec!["ALL".to_owned()]),
             cap_add: Some(CAPABILITIES.map(str::to_owned).to_vec()),
             security_opt: Some(vec!["no-new-privileges".to_owned()]),
-            pids_limit: spec.limits.pids.and_then(|count| i64::try_from(count).ok()),
+            pids_limit: pids(&spec.limits),
             memory,
             // The same as memory: no swap.
             memory_swap: memory,
-            nano_cpus,
+            nano_cpus: nano_cpus(engine, &spec.limits),
             ulimits: open_files.map(|limit| vec![limit]),
             readonly_rootfs: Some(spec.read_only_root),
             tmpfs,

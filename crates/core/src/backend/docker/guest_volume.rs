@@ -26,9 +26,14 @@ fn volume_name(hash: &str) -> String {
     format!("cofferdam-guest-{hash}")
 }
 
+/// The volume of this version.
+pub(super) fn current(engine: &Engine) -> Result<String> {
+    Ok(volume_name(&binary(engine)?.1))
+}
+
 /// The mount that brings the guest into a sandbox.
 pub(super) fn mount(engine: &Engine) -> Result<Mount> {
-    Ok(volume_mount(&volume_name(&binary(engine)?.1), true))
+    Ok(volume_mount(&current(engine)?, true))
 }
 
 fn volume_mount(volume: &str, read_only: bool) -> Mount {
@@ -61,7 +66,10 @@ pub(super) async fn ensure(engine: &Engine, image: &str) -> Result<()> {
 pub(super) async fn fill(engine: &Engine, image: &str) -> Result<()> {
     let (bytes, hash) = binary(engine)?;
     let volume = volume_name(&hash);
-    let labels = [(records::GUEST.to_owned(), env!("CARGO_PKG_VERSION").to_owned())];
+    let labels = [
+        (records::GUEST.to_owned(), env!("CARGO_PKG_VERSION").to_owned()),
+        (records::MAKER.to_owned(), super::maker::this_program()),
+    ];
     let request =
         VolumeCreateRequest { name: Some(volume.clone()), labels: Some(labels.clone().into()), ..Default::default() };
     let volume_error = |error| engine.error("make the guest's volume", error);

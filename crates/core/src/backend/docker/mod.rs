@@ -4,38 +4,53 @@
 //! unique; its labels carry what never changes.
 
 mod container;
+mod data_volume;
 mod discover;
 mod error;
 mod guest_volume;
 mod images;
+mod maker;
+mod obituaries;
+mod prune;
 mod records;
 mod shortcut;
 mod stream;
 
-use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use bollard::Docker as Client;
-use bollard::query_parameters::{ListContainersOptions, RemoveContainerOptions};
-use tokio::sync::OnceCell;
+use bollard::models::ContainerUpdateBody;
+use bollard::query_parameters::{ListContainersOptions, RemoveContainerOptions, RenameContainerOptions};
+use futures_util::FutureExt;
+use futures_util::future::{BoxFuture, Shared};
 
-use super::{Backend, BoxRecord, BoxSpec, Creation, Enforcement, EngineInfo, ImageFacts};
+use super::{
+    Backend, BoxRecord, BoxSpec, BoxState, Creation, Enforcement, EngineInfo, ImageFacts, PruneReport, PruneRequest,
+};
 use crate::guest::{Arch, ByteStream};
-use crate::options::{DockerOptions, OnPull, PullPolicy};
+use crate::options::{DockerOptions, Limits, OnPull, PullPolicy};
 use crate::{Error, ErrorCode, Result};
 use error::{engine_error, status};
 
 /// No single call to an engine takes longer, but for pulls.
 pub(crate) const CALL_TIMEOUT: Duration = Duration::from_secs(60);
 
+/// How long an engine may take to remove a container that has ended.
+const REMOVAL: Duration = Duration::from_secs(10);
+
 /// A Docker engine, found and asked on first use.
 pub struct Docker {
     options: DockerOptions,
-    engine: OnceCell<Engine>,
+    engine: OnceLock<Arc<Engine>>,
+    /// Under way; shared, so that many calls on an engine that hangs fail together.
+    finding: Mutex<Option<Finding>>,
     images: Mutex<HashMap<String, ImageFacts>>,
 }
+
+type Finding = Shared<BoxFuture<'static, Result<Arc<Engine>>>>;
 
 /// An engine that answered.
 struct Engine {
@@ -48,35 +63,31 @@ struct Engine {
     cpus: f64,
     facts: bollard::models::SystemInfo,
     guest_ready: Mutex<bool>,
+    obituaries: obituaries::Obituaries,
 }
 
 impl Docker {
     /// Does nothing yet.
     pub fn new(options: DockerOptions) -> Docker {
-        Docker { options, engine: OnceCell::new(), images: Mutex::default() }
+        Docker { options, engine: OnceLock::new(), finding: Mutex::default(), images: Mutex::default() }
     }
 
     async fn engine(&self) -> Result<&Engine> {
-        self.engine
-            .get_or_try_init(|| async {
-                let (client, host) = discover::connect(&self.options).await?;
-                let unreachable = |error| engine_error("ask the engine what it is", &host, error);
-                let version = client.version().await.map_err(unreachable)?;
-                let facts = client.info().await.map_err(unreachable)?;
-                let arch_name = version.arch.unwrap_or_default();
-                Ok(Engine {
-                    arch: Arch::parse(&arch_name),
-                    arch_name,
-                    version: version.version.unwrap_or_default(),
-                    api_version: client.client_version().to_string(),
-                    cpus: facts.ncpu.map_or(1.0, |count| count as f64),
-                    facts,
-                    guest_ready: Mutex::new(false),
-                    client,
-                    host,
-                })
-            })
-            .await
+        if let Some(engine) = self.engine.get() {
+            return Ok(engine);
+        }
+        let finding = {
+            let mut finding = self.finding.lock().unwrap_or_else(PoisonError::into_inner);
+            finding.get_or_insert_with(|| find_engine(self.options.clone()).boxed().shared()).clone()
+        };
+        let outcome = finding.clone().await;
+        let mut current = self.finding.lock().unwrap_or_else(PoisonError::into_inner);
+        if current.as_ref().is_some_and(|current| current.ptr_eq(&finding)) {
+            *current = None;
+        }
+        drop(current);
+        let found = outcome?;
+        Ok(self.engine.get_or_init(|| found))
     }
 
     fn cached_image(&self, image: &str) -> Option<ImageFacts> {
@@ -92,17 +103,48 @@ impl Docker {
     }
 }
 
+async fn find_engine(options: DockerOptions) -> Result<Arc<Engine>> {
+    let (client, host) = discover::connect(&options).await?;
+    let unreachable = |error| engine_error("ask the engine what it is", &host, error);
+    let version = client.version().await.map_err(unreachable)?;
+    let facts = client.info().await.map_err(unreachable)?;
+    let arch_name = version.arch.unwrap_or_default();
+    Ok(Arc::new(Engine {
+        arch: Arch::parse(&arch_name),
+        arch_name,
+        version: version.version.unwrap_or_default(),
+        api_version: client.client_version().to_string(),
+        cpus: facts.ncpu.map_or(1.0, |count| count as f64),
+        facts,
+        guest_ready: Mutex::new(false),
+        obituaries: obituaries::Obituaries::default(),
+        client,
+        host,
+    }))
+}
+
 impl Engine {
     fn error(&self, doing: &str, error: bollard::errors::Error) -> Error {
         engine_error(doing, &self.host, error)
     }
 
     async fn remove(&self, handle: &str) -> Result<()> {
+        self.obituaries.forget(handle);
         let options = RemoveContainerOptions { force: true, v: true, link: false };
         match self.client.remove_container(handle, Some(options)).await {
             Ok(()) => Ok(()),
-            // Gone, or on its way: the guest may have ended by itself in this moment.
-            Err(error) if matches!(status(&error), Some(404 | 409)) => Ok(()),
+            Err(error) if status(&error) == Some(404) => Ok(()),
+            // On its way: the guest has ended by itself in this moment, and the engine removes what is left of it.
+            Err(error) if status(&error) == Some(409) => {
+                let deadline = tokio::time::Instant::now() + REMOVAL;
+                while tokio::time::Instant::now() < deadline {
+                    match self.client.inspect_container(handle, None).await {
+                        Err(error) if status(&error) == Some(404) => break,
+                        _ => tokio::time::sleep(Duration::from_millis(5)).await,
+                    }
+                }
+                Ok(())
+            }
             Err(error) => Err(self.error("remove the sandbox", error)),
         }
     }
@@ -136,7 +178,7 @@ impl Backend for Docker {
                 ("cpus", kept(facts.cpu_cfs_quota)),
                 ("memoryMb", kept(facts.memory_limit)),
                 ("pids", kept(facts.pids_limit)),
-                ("workspaceMb", Enforcement::None),
+                ("workspaceMb", Enforcement::Watched),
                 ("openFiles", Enforcement::Enforced),
             ]
             .into(),
@@ -168,9 +210,11 @@ impl Backend for Docker {
     }
 
     async fn link(&self, handle: &str) -> Result<ByteStream> {
-        match self.shortcut(handle).await {
+        let engine = self.engine().await?;
+        engine.obituaries.follow(&engine.client, handle);
+        match shortcut::open(engine, handle).await {
             Some(stream) => Ok(stream),
-            None => container::link(self.engine().await?, handle).await,
+            None => container::link(engine, handle).await,
         }
     }
 
@@ -197,10 +241,64 @@ impl Backend for Docker {
         let options = ListContainersOptions { all: true, filters: Some(filters), ..Default::default() };
         let found = engine.client.list_containers(Some(options)).await;
         let found = found.map_err(|error| engine.error("list the sandboxes", error))?;
-        Ok(found.into_iter().filter_map(records::from_summary).collect())
+        let mut records: Vec<_> = found.into_iter().filter_map(records::from_summary).collect();
+        // A container that has ended is about to be removed: only what is kept of it counts.
+        records.retain(|record| record.state != BoxState::Stopped);
+        let running: HashSet<String> = records.iter().map(|record| record.id.clone()).collect();
+        let kept = data_volume::list(engine).await?.into_iter().map(|volume| volume.record());
+        records.extend(kept.filter(|record| !running.contains(&record.id)));
+        Ok(records)
     }
 
     async fn remove(&self, handle: &str) -> Result<()> {
         self.engine().await?.remove(handle).await
+    }
+
+    async fn rename(&self, handle: &str, claim: &str) -> Result<bool> {
+        let engine = self.engine().await?;
+        let options = RenameContainerOptions { name: claim.to_owned() };
+        match engine.client.rename_container(handle, options).await {
+            Ok(()) => Ok(true),
+            Err(error) if error::is_name_taken(&error) => Ok(false),
+            Err(error) => Err(engine.error("give the sandbox its name", error)),
+        }
+    }
+
+    async fn set_limits(&self, handle: &str, limits: Limits) -> Result<()> {
+        let engine = self.engine().await?;
+        let memory = container::bytes(limits.memory_mb);
+        let update = ContainerUpdateBody {
+            memory,
+            // Without it, more memory than there was would be more than memory and swap together.
+            memory_swap: memory,
+            nano_cpus: container::nano_cpus(engine, &limits),
+            pids_limit: container::pids(&limits),
+            ..Default::default()
+        };
+        match engine.client.update_container(handle, update).await {
+            Ok(()) => Ok(()),
+            Err(error) if status(&error) == Some(404) => {
+                Err(container::fate(engine, handle).await.unwrap_or_else(|| {
+                    Error::new(ErrorCode::Unsupported, "this engine cannot change the limits of a running container")
+                }))
+            }
+            Err(error) => Err(engine.error("change the sandbox's limits", error)),
+        }
+    }
+
+    async fn keep(&self, spec: &BoxSpec) -> Result<BoxSpec> {
+        data_volume::ensure(self.engine().await?, spec).await
+    }
+
+    async fn kept(&self, claim: &str) -> Result<Option<BoxSpec>> {
+        data_volume::find(self.engine().await?, claim).await
+    }
+
+    async fn remove_data(&self, claim: &str) -> Result<()> {
+        data_volume::remove(self.engine().await?, claim).await
+    }
+
+    async fn prune(&self, request: &PruneRequest) -> Result<PruneReport> {
+        prune::prune(self.engine().await?, request).await
     }
 }

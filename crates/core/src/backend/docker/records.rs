@@ -8,13 +8,19 @@ use bollard::models::{
 };
 use serde::{Deserialize, Serialize};
 
+use super::maker;
 use crate::backend::{BoxRecord, BoxSpec, BoxState};
+use crate::key::WARM_CLAIM;
 use crate::options::Limits;
 
 /// Marks a sandbox, with its id.
 pub(super) const ID: &str = "cofferdam.id";
 /// Marks what belongs to the guest itself.
 pub(super) const GUEST: &str = "cofferdam.guest";
+/// Marks a persistent workspace, with what it was made for.
+pub(super) const DATA: &str = "cofferdam.data";
+/// Which program made it.
+pub(super) const MAKER: &str = "cofferdam.maker";
 const KEY: &str = "cofferdam.key";
 const IMAGE: &str = "cofferdam.image";
 const WORKDIR: &str = "cofferdam.workdir";
@@ -28,14 +34,17 @@ struct Facts {
     created_ms: u64,
     max_lifetime_ms: u64,
     network: bool,
+    #[serde(default)]
+    persist: bool,
     limits: Limits,
 }
 
 pub(super) fn labels(spec: &BoxSpec) -> HashMap<String, String> {
     let facts = Facts {
-        created_ms: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64),
+        created_ms: now_ms(),
         max_lifetime_ms: spec.setup.lease.max_ms,
         network: spec.network,
+        persist: spec.persist,
         limits: spec.limits,
     };
     let own = [
@@ -44,10 +53,15 @@ pub(super) fn labels(spec: &BoxSpec) -> HashMap<String, String> {
         (IMAGE, spec.image.clone()),
         (WORKDIR, spec.setup.workdir.clone()),
         (VERSION, env!("CARGO_PKG_VERSION").to_owned()),
+        (MAKER, maker::this_program()),
         (FACTS, serde_json::to_string(&facts).unwrap_or_default()),
     ];
     let callers = spec.labels.iter().map(|(name, value)| (format!("{CALLERS}{name}"), value.clone()));
     own.into_iter().map(|(name, value)| (name.to_owned(), value)).chain(callers).collect()
+}
+
+pub(super) fn now_ms() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64)
 }
 
 pub(super) fn from_summary(container: ContainerSummary) -> Option<BoxRecord> {
@@ -57,7 +71,8 @@ pub(super) fn from_summary(container: ContainerSummary) -> Option<BoxRecord> {
         ContainerSummaryStateEnum::CREATED => BoxState::Starting,
         _ => BoxState::Stopped,
     };
-    record(container.id?, state, container.labels?)
+    let name = container.names.unwrap_or_default().into_iter().next().unwrap_or_default();
+    record(container.id?, name, state, container.labels?)
 }
 
 pub(super) fn from_inspect(container: ContainerInspectResponse) -> Option<BoxRecord> {
@@ -67,10 +82,19 @@ pub(super) fn from_inspect(container: ContainerInspectResponse) -> Option<BoxRec
         ContainerStateStatusEnum::CREATED => BoxState::Starting,
         _ => BoxState::Stopped,
     };
-    record(container.id?, state, container.config?.labels?)
+    let mut record = record(container.id?, container.name.unwrap_or_default(), state, container.config?.labels?)?;
+    // As they are now, where they were changed while it ran.
+    if let Some(now) = container.host_config {
+        let positive =
+            |value: Option<i64>| value.and_then(|value| u64::try_from(value).ok()).filter(|value| *value > 0);
+        record.limits.memory_mb = positive(now.memory).map(|bytes| bytes >> 20).or(record.limits.memory_mb);
+        record.limits.cpus = positive(now.nano_cpus).map(|nano| nano as f64 / 1e9).or(record.limits.cpus);
+        record.limits.pids = positive(now.pids_limit).or(record.limits.pids);
+    }
+    Some(record)
 }
 
-fn record(handle: String, state: BoxState, labels: HashMap<String, String>) -> Option<BoxRecord> {
+fn record(handle: String, name: String, state: BoxState, labels: HashMap<String, String>) -> Option<BoxRecord> {
     let label = |name: &str| labels.get(name).cloned();
     let facts: Facts = serde_json::from_str(labels.get(FACTS)?).ok()?;
     let created_at = UNIX_EPOCH + Duration::from_millis(facts.created_ms);
@@ -78,17 +102,21 @@ fn record(handle: String, state: BoxState, labels: HashMap<String, String>) -> O
         .iter()
         .filter_map(|(name, value)| Some((name.strip_prefix(CALLERS)?.to_owned(), value.clone())))
         .collect();
+    let (name, key) = (name.trim_start_matches('/').to_owned(), label(KEY)?);
+    let is_nobodys = key.is_empty() && name.starts_with(WARM_CLAIM);
     Some(BoxRecord {
         handle,
+        name,
         id: label(ID)?,
-        key: label(KEY)?,
+        key,
         image: label(IMAGE)?,
         workdir: label(WORKDIR)?,
-        state,
+        state: if is_nobodys && state == BoxState::Running { BoxState::Warm } else { state },
         created_at,
         expires_at: (facts.max_lifetime_ms > 0).then(|| created_at + Duration::from_millis(facts.max_lifetime_ms)),
         limits: facts.limits,
         network: facts.network,
+        persist: facts.persist,
         labels: callers,
     })
 }

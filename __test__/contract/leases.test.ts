@@ -1,0 +1,105 @@
+import { SandboxManager } from 'cofferdam';
+import { describeWithEngine, IMAGES, record, testManager, unique, until } from '../support';
+
+const image = IMAGES.alpine;
+
+describeWithEngine('leases', () => {
+  test('an idle sandbox is warned of, ends, and says why; the next open makes a new one', async () => {
+    const manager = testManager({ idleTimeoutMs: 1_000, defaults: { image } });
+    const events = record(manager);
+    const sandbox = await manager.open();
+    const closed = await until(() => events.find(({ type }) => type === 'closed'));
+    expect(closed).toMatchObject({ sandboxId: sandbox.id, key: sandbox.key, reason: 'idle' });
+    expect(events.find(({ type }) => type === 'expiring')).toMatchObject({
+      sandboxId: sandbox.id,
+      reason: 'idle',
+      expiresAt: expect.any(Date),
+    });
+    await expect(sandbox.exec('true')).rejects.toMatchObject({ code: 'SANDBOX_LOST', details: { reason: 'idle' } });
+    expect(await manager.open()).toMatchObject({ created: true });
+  });
+
+  test('output of a running process is activity, and so is a request under way', async () => {
+    const manager = testManager({ idleTimeoutMs: 600, defaults: { image } });
+    const sandbox = await manager.open();
+    await sandbox.spawn('for i in 1 2 3 4 5 6 7 8; do echo $i; sleep 0.2; done');
+    await new Promise((resolve) => setTimeout(resolve, 1_400));
+    expect((await sandbox.exec('sleep 1.2; echo still')).stdout).toBe('still\n');
+  });
+
+  test('looking at a sandbox is not using it', async () => {
+    const manager = testManager({ idleTimeoutMs: 500, defaults: { image } });
+    const sandbox = await manager.open();
+    await until(() =>
+      sandbox.info().then(
+        () => false,
+        (error) => error.code === 'SANDBOX_LOST',
+      ),
+    );
+  });
+
+  test('a sandbox reaches its maximum lifetime however busy it is', async () => {
+    const manager = testManager({ maxLifetimeMs: 1_200, defaults: { image } });
+    const sandbox = await manager.open();
+    const running = sandbox.exec('while :; do echo busy; sleep 0.1; done');
+    await expect(running).rejects.toMatchObject({ code: 'SANDBOX_LOST', details: { reason: 'max-lifetime' } });
+  });
+
+  test('extend() puts both ends off, counted from now', async () => {
+    const manager = testManager({ idleTimeoutMs: 1_500, maxLifetimeMs: 1_500, defaults: { image } });
+    const sandbox = await manager.open();
+    const before = await sandbox.info();
+    await sandbox.extend({ idleTimeoutMs: 60_000, maxLifetimeMs: 120_000 });
+    const { expiresAt } = await sandbox.info();
+    expect(expiresAt?.getTime()).toBeGreaterThan((before.expiresAt?.getTime() ?? 0) + 50_000);
+    expect(expiresAt?.getTime()).toBeLessThanOrEqual(Date.now() + 60_000);
+    await new Promise((resolve) => setTimeout(resolve, 2_000));
+    expect((await sandbox.exec('echo here')).stdout).toBe('here\n');
+    await sandbox.extend({ idleTimeoutMs: 0, maxLifetimeMs: 0 });
+    expect((await sandbox.info()).expiresAt).toBeNull();
+    await expect(sandbox.extend({ idleTimeoutMs: -1 })).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' });
+  });
+
+  test('a sandbox that another program still uses is no orphan; without anybody it ends', async () => {
+    const scope = { workflow: unique() };
+    const owner = new SandboxManager({ orphanTimeoutMs: 300, defaults: { image } });
+    const sandbox = await owner.open({ scope });
+    const watcher = testManager();
+    const events = record(watcher);
+    const seen = await watcher.get(sandbox.id);
+    await new Promise((resolve) => setTimeout(resolve, 700));
+    expect((await seen.exec('echo kept')).stdout).toBe('kept\n');
+    await owner.endScope(scope);
+    const over = await until(() => events.find(({ type }) => type === 'closed' || type === 'lost'));
+    expect(over.sandboxId).toBe(sandbox.id);
+    await owner.close();
+  });
+});
+
+describe('the environment', () => {
+  const saved = { ...process.env };
+  afterEach(() => {
+    process.env = { ...saved };
+  });
+
+  test.each(['30 minutes', 'soon', '-5m', '1e3s'])('a time of %p is refused by the name of its variable', (value) => {
+    process.env.COFFERDAM_IDLE_TIMEOUT = value;
+    expect(() => new SandboxManager()).toThrow(/COFFERDAM_IDLE_TIMEOUT must be a time such as/);
+  });
+
+  (process.env.COFFERDAM_NO_ENGINE ? test.skip : test)(
+    'gives the times that the program does not give itself',
+    async () => {
+      process.env.COFFERDAM_IDLE_TIMEOUT = 'never';
+      process.env.COFFERDAM_MAX_LIFETIME = '90m';
+      await using manager = new SandboxManager({ defaults: { image } });
+      const { expiresAt } = await (await manager.open()).info();
+      const minutes = ((expiresAt?.getTime() ?? 0) - Date.now()) / 60_000;
+      expect(Math.round(minutes)).toBe(90);
+      process.env.COFFERDAM_MAX_LIFETIME = '1s';
+      await using told = new SandboxManager({ defaults: { image }, maxLifetimeMs: 600_000 });
+      const later = (await (await told.open()).info()).expiresAt;
+      expect(Math.round(((later?.getTime() ?? 0) - Date.now()) / 60_000)).toBe(10);
+    },
+  );
+});

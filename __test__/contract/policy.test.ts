@@ -1,0 +1,34 @@
+import type { SandboxManagerOptions } from 'cofferdam';
+import { describeWithEngine, IMAGES, testManager, unique } from '../support';
+
+describeWithEngine('the policy of a manager', () => {
+  const open = testManager({ defaults: { image: IMAGES.alpine } });
+
+  test('also holds for sandboxes that another manager made', async () => {
+    const scope = { workflow: unique() };
+    const made = await open.open({ scope, limits: { memoryMb: 300 } });
+    for (const [policy, code] of [
+      [{ allowedImages: [IMAGES.debian] }, 'IMAGE_NOT_ALLOWED'],
+      [{ maxLimits: { memoryMb: 299 } }, 'POLICY_DENIED'],
+    ] as const) {
+      const strict = testManager({ policy: policy as SandboxManagerOptions['policy'] });
+      await expect(strict.open({ scope })).rejects.toMatchObject({ code });
+      await expect(strict.get(made.id)).rejects.toMatchObject({ code });
+    }
+    expect((await made.exec('echo still here')).stdout).toBe('still here\n');
+  });
+
+  test('a session is found whatever the default image is', async () => {
+    const scope = { workflow: unique() };
+    const made = await open.open({ scope });
+    const other = testManager({ defaults: { pull: 'never' }, policy: { allowedImages: ['alpine:*'] } });
+    expect(await other.open({ scope })).toMatchObject({ id: made.id, created: false, image: IMAGES.alpine });
+  });
+
+  test('network that is denied is denied in what others made, too', async () => {
+    const scope = { workflow: unique() };
+    await open.open({ scope, network: true });
+    const strict = testManager({ policy: { network: 'deny' } });
+    await expect(strict.open({ scope })).rejects.toMatchObject({ code: 'POLICY_DENIED' });
+  });
+});

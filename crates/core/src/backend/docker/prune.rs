@@ -1,0 +1,88 @@
+//! Cleaning up after programs that died half way, and after older versions. What a living program is just making is not
+//! touched: its maker is looked for, and where it cannot be seen, it is given time.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use bollard::models::{ContainerSummary, ContainerSummaryStateEnum};
+use bollard::query_parameters::{ListContainersOptions, ListVolumesOptions, RemoveVolumeOptions};
+
+use super::error::status;
+use super::{Engine, data_volume, guest_volume, maker, records};
+use crate::Result;
+use crate::backend::{PruneReport, PruneRequest};
+
+/// How long a program on another machine may take from making a container to starting it.
+const STARTING: Duration = Duration::from_secs(120);
+
+pub(super) async fn prune(engine: &Engine, request: &PruneRequest) -> Result<PruneReport> {
+    let mut report = PruneReport::default();
+    for container in dead_containers(engine, request).await? {
+        if request.dry_run || engine.remove(&container).await.is_ok() {
+            report.sandboxes.push(container);
+        }
+    }
+    for volume in unneeded_volumes(engine, request).await? {
+        if request.dry_run || remove_unused(engine, &volume).await {
+            report.volumes.push(volume);
+        }
+    }
+    Ok(report)
+}
+
+async fn dead_containers(engine: &Engine, request: &PruneRequest) -> Result<Vec<String>> {
+    let mut dead = Vec::new();
+    // Sandboxes, and those by which the guest's volume is filled.
+    for label in [records::ID, records::GUEST] {
+        let filters = HashMap::from([("label".to_owned(), vec![label.to_owned()])]);
+        let options = ListContainersOptions { all: true, filters: Some(filters), ..Default::default() };
+        let found = engine.client.list_containers(Some(options)).await;
+        let found = found.map_err(|error| engine.error("look for dead sandboxes", error))?;
+        dead.extend(found.into_iter().filter(|container| is_dead(container, request)).filter_map(|c| c.id));
+    }
+    Ok(dead)
+}
+
+fn is_dead(container: &ContainerSummary, request: &PruneRequest) -> bool {
+    let created = u64::try_from(container.created.unwrap_or_default()).unwrap_or_default();
+    let age = Duration::from_secs((records::now_ms() / 1000).saturating_sub(created));
+    let maker = container.labels.as_ref().and_then(|labels| labels.get(records::MAKER));
+    let is_over = match container.state {
+        // Not started yet; or its maker died before it came to that.
+        Some(ContainerSummaryStateEnum::CREATED) => {
+            maker.and_then(|maker| maker::is_dead(maker)).unwrap_or(age > STARTING)
+        }
+        // It should have removed itself. An engine that was killed in between does not.
+        Some(ContainerSummaryStateEnum::EXITED | ContainerSummaryStateEnum::DEAD) => true,
+        _ => false,
+    };
+    is_over && age >= request.older_than
+}
+
+async fn unneeded_volumes(engine: &Engine, request: &PruneRequest) -> Result<Vec<String>> {
+    let current = guest_volume::current(engine)?;
+    let filters = HashMap::from([
+        ("label".to_owned(), vec![records::GUEST.to_owned()]),
+        ("dangling".to_owned(), vec!["true".to_owned()]),
+    ]);
+    let found = engine.client.list_volumes(Some(ListVolumesOptions { filters: Some(filters) })).await;
+    let found = found.map_err(|error| engine.error("look for unused volumes", error))?;
+    // An older version that still runs somewhere fills it again when it needs to.
+    let guests = found.volumes.unwrap_or_default().into_iter().map(|volume| volume.name);
+    let mut unneeded: Vec<_> = guests.filter(|name| *name != current).collect();
+    if request.volumes {
+        let older_than = u64::try_from(request.older_than.as_millis()).unwrap_or(u64::MAX);
+        let now = records::now_ms();
+        let data = data_volume::list(engine).await?.into_iter();
+        unneeded.extend(data.filter(|v| now.saturating_sub(v.created_ms) >= older_than).map(|v| v.name));
+    }
+    Ok(unneeded)
+}
+
+/// False when it is in use.
+async fn remove_unused(engine: &Engine, volume: &str) -> bool {
+    match engine.client.remove_volume(volume, None::<RemoveVolumeOptions>).await {
+        Ok(()) => true,
+        Err(error) => status(&error) == Some(404),
+    }
+}

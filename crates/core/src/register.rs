@@ -1,0 +1,58 @@
+//! The sandboxes that one manager has open, by session key.
+//!
+//! Invariant: the lock of a key's slot is held while its sandbox is opened, so that callers of one key get one sandbox and
+//! callers of different keys do not wait for each other.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::sandbox::Sandbox;
+
+#[derive(Default)]
+pub(crate) struct Register(Mutex<HashMap<String, Arc<Slot>>>);
+
+/// One key's sandbox.
+pub(crate) type Slot = tokio::sync::Mutex<Option<(Arc<Sandbox>, Origin)>>;
+
+/// Who made a sandbox: only what this manager made is closed with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Origin {
+    Made,
+    Adopted,
+}
+
+impl Register {
+    fn slots(&self) -> MutexGuard<'_, HashMap<String, Arc<Slot>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn slot(&self, key: &str) -> Arc<Slot> {
+        let mut slots = self.slots();
+        // Those of sandboxes that are over would otherwise pile up.
+        let is_open = |slot: &Slot| {
+            slot.try_lock().is_ok_and(|slot| slot.as_ref().is_some_and(|(sandbox, _)| !sandbox.is_closed()))
+        };
+        slots.retain(|_, slot| Arc::strong_count(slot) > 1 || is_open(slot));
+        Arc::clone(slots.entry(key.to_owned()).or_default())
+    }
+
+    /// Takes all out; one that is just being opened is in its slot a moment later.
+    pub(crate) fn drain(&self) -> Vec<Arc<Slot>> {
+        self.slots().drain().map(|(_, slot)| slot).collect()
+    }
+
+    /// Those that are not just being opened or closed.
+    fn settled(&self) -> Vec<(Arc<Sandbox>, Origin)> {
+        let slots = self.slots();
+        let settled = slots.values().filter_map(|slot| slot.try_lock().ok()?.clone());
+        settled.filter(|(sandbox, _)| !sandbox.is_closed()).collect()
+    }
+
+    pub(crate) fn open(&self) -> Vec<Arc<Sandbox>> {
+        self.settled().into_iter().map(|(sandbox, _)| sandbox).collect()
+    }
+
+    pub(crate) fn made(&self) -> Vec<Arc<Sandbox>> {
+        self.settled().into_iter().filter(|(_, origin)| *origin == Origin::Made).map(|(sandbox, _)| sandbox).collect()
+    }
+}

@@ -1,0 +1,231 @@
+//! What the host asks.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Bounds, Setup};
+#[allow(unused_imports, reason = "named in the docs")]
+use crate::{Kind, Notice, Reply};
+
+/// What the host asks; the first message on each channel.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Request {
+    /// Answered by [`Reply::Done`].
+    Ping,
+    /// Runs a command. See [`Output`] for what comes back.
+    Start(Start),
+    /// Joins a running or finished process: its output as in `output`, then [`Reply::Exited`].
+    Attach {
+        /// Which.
+        exec_id: String,
+        /// Only chunks after this one.
+        since_seq: u64,
+        /// How.
+        output: Output,
+    },
+    /// Answered by what is kept of the output after `since_seq`, then [`Reply::Read`].
+    Read {
+        /// Which.
+        exec_id: String,
+        /// Only chunks after this one.
+        since_seq: u64,
+        /// At most so many.
+        max_chunks: u32,
+        /// How long to wait for a first one.
+        wait_ms: u64,
+    },
+    /// [`Kind::Data`] on this channel goes to the process's input until [`Kind::End`]; then [`Reply::Done`].
+    Stdin {
+        /// Which.
+        exec_id: String,
+    },
+    /// Sends one signal to the whole tree, or ends it. Answered by [`Reply::Done`].
+    Kill {
+        /// Which.
+        exec_id: String,
+        /// How.
+        how: Kill,
+    },
+    /// Answered by [`Reply::Processes`].
+    Processes,
+    /// [`Kind::Data`] until [`Kind::End`] becomes the file's content; then [`Reply::Written`].
+    Write(Write),
+    /// Answered by [`Reply::Opened`], [`Kind::Data`], then [`Reply::Content`].
+    ReadFile {
+        /// Which file.
+        path: String,
+        /// Where to start.
+        offset: u64,
+        /// At most so many bytes.
+        limit: u64,
+    },
+    /// Answered by [`Kind::Data`] frames, each a `Vec<FileEntry>`, then [`Reply::Done`].
+    List {
+        /// Which folder.
+        path: String,
+        /// With everything below it.
+        recursive: bool,
+        /// At most so many.
+        max_entries: u64,
+    },
+    /// Answered by [`Reply::Stat`].
+    Stat {
+        /// Of what; a link is not followed.
+        path: String,
+    },
+    /// Makes a folder and its parents. Answered by [`Reply::Done`].
+    Mkdir {
+        /// Which.
+        path: String,
+        /// Permission bits of the last one.
+        mode: Option<u32>,
+    },
+    /// Renames, over file systems if need be. Answered by [`Reply::Done`].
+    Move {
+        /// Old path.
+        from: String,
+        /// New path.
+        to: String,
+    },
+    /// Copies a file or a whole folder. Answered by [`Reply::Done`].
+    Copy {
+        /// What.
+        from: String,
+        /// Where.
+        to: String,
+    },
+    /// Answered by [`Reply::Removed`].
+    Remove {
+        /// What.
+        path: String,
+        /// A folder with all below it.
+        recursive: bool,
+    },
+    /// Gives a box that nobody asked for yet to a session. Answered by [`Reply::Claimed`]; the first one wins.
+    Claim(Setup),
+    /// Answered by [`Reply::Status`].
+    Status,
+    /// Changes the lease, and counts as activity. Answered by [`Reply::Done`].
+    Extend {
+        /// The new idle time.
+        idle_ms: Option<u64>,
+        /// Ends so long from now; zero means never.
+        max_ms: Option<u64>,
+    },
+    /// Answered by [`Reply::Done`]; holds for commands that start from now on.
+    SetBounds(Bounds),
+    /// From now on this link is told of commands, whoever starts them. Answered by [`Reply::Done`].
+    Watch,
+    /// PID 1 ends, and the sandbox with it. Answered by [`Notice::Ending`].
+    End,
+    /// Changes the size of a process's terminal. Answered by [`Reply::Done`].
+    Resize {
+        /// Which.
+        exec_id: String,
+        /// The new one.
+        size: TerminalSize,
+    },
+    /// Connects to a port on the sandbox's own loopback. Answered by [`Reply::Connected`]; then [`Kind::Data`] both ways,
+    /// each way until its own [`Kind::End`]; then [`Reply::Done`].
+    Connect {
+        /// TCP.
+        port: u16,
+    },
+    /// Answered by [`Reply::Stats`].
+    Stats,
+}
+
+/// A command to run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Start {
+    /// Chosen by the host, so that a start is never done twice when a link breaks in the middle.
+    pub exec_id: String,
+    /// What to run.
+    pub command: Command,
+    /// The sandbox's workdir when absent; relative to it.
+    pub cwd: Option<String>,
+    /// Over the sandbox's own environment.
+    pub env: Vec<(String, String)>,
+    /// The sandbox's own user when absent.
+    pub user: Option<String>,
+    /// Where its input comes from.
+    pub stdin: Stdin,
+    /// What happens to its output.
+    pub output: Output,
+    /// How much of each output stream is kept, half from its start and half from its end.
+    pub keep_bytes: u64,
+    /// When to end it; zero means never.
+    pub timeout_ms: u64,
+    /// From TERM to KILL.
+    pub grace_ms: u64,
+    /// Keep it when its client goes away.
+    pub detached: bool,
+    /// On a terminal of this size, where both output streams are one.
+    pub terminal: Option<TerminalSize>,
+    /// So much of the output goes to a file in [`crate::LOG_DIR`], too.
+    pub log_bytes: u64,
+}
+
+/// Of a terminal, in characters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TerminalSize {
+    /// Width.
+    pub cols: u16,
+    /// Height.
+    pub rows: u16,
+}
+
+/// What to run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Command {
+    /// Through the sandbox's shell.
+    Shell(String),
+    /// As it is.
+    Program(Vec<String>),
+    /// The user's own shell, to be talked to.
+    UserShell,
+}
+
+/// Where a process's input comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Stdin {
+    /// Nowhere: end of input at once.
+    Empty,
+    /// [`Kind::Data`] on the channel of [`Start`], until [`Kind::End`].
+    Channel,
+    /// Stays open; written with [`Request::Stdin`].
+    Open,
+}
+
+/// What happens to a process's output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Output {
+    /// What was kept is sent when the process has ended, then [`Reply::Exited`].
+    Collect,
+    /// Everything is sent as it comes, and a slow reader slows the process; then [`Reply::Exited`].
+    Follow,
+    /// [`Reply::Started`] at once and nothing more. Nothing is lost for a reader that comes within seconds: a process
+    /// that fills what may be kept waits that long for one.
+    Hold,
+}
+
+/// How to end a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Kill {
+    /// This signal to each process of the tree.
+    Signal(u8),
+    /// TERM, the grace period, KILL; answered when nothing of the tree is left.
+    Terminate,
+}
+
+/// A file to write. It appears whole or not at all.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Write {
+    /// Where; missing parents are made.
+    pub path: String,
+    /// Permission bits; those of the file it replaces, or 0644, when absent.
+    pub mode: Option<u32>,
+    /// Whether to replace a file.
+    pub overwrite: bool,
+    /// Whom it belongs to; the sandbox's user when absent.
+    pub user: Option<String>,
+}
