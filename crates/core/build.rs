@@ -11,7 +11,14 @@ use std::{env, fs};
 fn main() {
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    for watched in ["crates/guest/src", "crates/guest/Cargo.toml", "crates/protocol/src", "Cargo.lock", "Cargo.toml"] {
+    for watched in [
+        "crates/guest/src",
+        "crates/guest/Cargo.toml",
+        "crates/protocol/src",
+        "crates/tree/src",
+        "Cargo.lock",
+        "Cargo.toml",
+    ] {
         println!("cargo::rerun-if-changed={}", workspace.join(watched).display());
     }
     for (variable, rust_arch, file) in

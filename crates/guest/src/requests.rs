@@ -114,5 +114,12 @@ async fn answer(sandbox: &Rc<Sandbox>, caller: &Caller, request: Request, channe
             let workspace_bytes = sandbox.workspace.recent().await;
             Ok(Reply::Stats(Stats { workspace_bytes, ..stats::read() }))
         }
+        Request::Pack { path, filter, only } => files::pack(place(&path)?, filter, only, channel).await,
+        Request::Unpack { path } => files::unpack(place(&path)?, &sandbox.workspace, channel).await,
+        Request::Survey { path, filter } => files::survey(place(&path)?, filter, channel).await,
+        Request::Compare { path, entries } => {
+            place(&path)?.blocking(move |place| files::compare(&place, &entries)).await
+        }
+        Request::Resolve { path } => place(&path)?.brief(|place| Ok(files::resolve(&place))).await,
     }
 }

@@ -10,6 +10,7 @@ mod message;
 mod reply;
 mod request;
 mod signal;
+mod tree;
 
 pub use frame::{Decoder, Frame, FrameError, HEADER_LEN, Kind, MAX_PAYLOAD, encode_header, io_slices};
 pub use handshake::*;
@@ -17,9 +18,10 @@ pub use message::*;
 pub use reply::*;
 pub use request::*;
 pub use signal::{signal_name, signal_number};
+pub use tree::{Fingerprint, MAX_DEPTH, Meta, Record, TreeDecoder, TreeError, TreeItem, is_name, short_reason};
 
 /// Raised with every change that an older peer would misread. A snapshot test pins the encoding of each generation.
-pub const GENERATION: u16 = 2;
+pub const GENERATION: u16 = 3;
 
 /// Bytes that one side may send on a channel before the other grants more.
 pub const WINDOW: u32 = 1024 * 1024;

@@ -60,6 +60,13 @@ pub enum Reply {
     Connected(bool),
     /// What a sandbox uses.
     Stats(Stats),
+    /// Which entries are not there just so, by their places in the list.
+    Stale(Vec<u32>),
+    /// A path without links and dots; what of it is not there is as it was.
+    Resolved {
+        /// Absolute.
+        path: Vec<u8>,
+    },
 }
 
 /// A process that was killed with its command.

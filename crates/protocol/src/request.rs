@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Bounds, Setup};
+use crate::{Bounds, Fingerprint, Setup};
 #[allow(unused_imports, reason = "named in the docs")]
 use crate::{Kind, Notice, Reply};
 
@@ -132,6 +132,48 @@ pub enum Request {
     },
     /// Answered by [`Reply::Stats`].
     Stats,
+    /// Answered by a walk ([`crate::Record`]) as [`Kind::Data`], then [`Reply::Done`].
+    Pack {
+        /// A folder or a file; a link there is followed.
+        path: String,
+        /// What is left out.
+        filter: Filter,
+        /// Only these, by their paths below the folder.
+        only: Option<Vec<Vec<u8>>>,
+    },
+    /// [`Kind::Data`] until [`Kind::End`] is a walk ([`crate::Record`]), which is built there; then [`Reply::Done`].
+    Unpack {
+        /// Where its root goes.
+        path: String,
+    },
+    /// Answered by [`Kind::Data`] frames, each a `Vec<Fingerprint>` of what is below a folder, then [`Reply::Done`].
+    Survey {
+        /// Which folder.
+        path: String,
+        /// What is left out.
+        filter: Filter,
+    },
+    /// Answered by [`Reply::Stale`].
+    Compare {
+        /// Which folder.
+        path: String,
+        /// What should be below it.
+        entries: Vec<Fingerprint>,
+    },
+    /// Answered by [`Reply::Resolved`].
+    Resolve {
+        /// What may lead through links.
+        path: String,
+    },
+}
+
+/// What of a tree is left out.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Filter {
+    /// As in a `.gitignore` at the root.
+    pub exclude: Vec<String>,
+    /// By the tree's own `.gitignore` files, too.
+    pub gitignore: bool,
 }
 
 /// A command to run.

@@ -64,6 +64,15 @@ fn every_message() -> Vec<(&'static str, String)> {
     let status = Status { setup: setup.clone(), expires_in_ms: Some(10), workspace_bytes: 11, oom_kills: 12 };
     let hello = Hello { version: text("0.1.0"), setup: setup.clone(), uptime_ms: 9 }.to_frame();
     let info = ProcessInfo { exec_id: exec_id(), pid: 4, command: text("true"), age_ms: 8, exit: Some(exit) };
+    let filter = || Filter { exclude: vec![text("*.log")], gitignore: true };
+    let meta = Meta { mode: 0o644, mtime_s: 1_700_000_000, mtime_ns: 5 };
+    let fingerprint =
+        Fingerprint { path: b"b/c".to_vec(), kind: FileType::Symlink, size: 3, meta, target: Some(b"t".to_vec()) };
+    let told = |record: Record| {
+        let mut bytes = Vec::new();
+        record.encode(&mut bytes);
+        bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>()
+    };
     let fault = |code| Reply::Fault(Fault { code, message: text("m") });
     vec![
         ("hello", hello.payload.iter().map(|byte| format!("{byte:02x}")).collect()),
@@ -100,6 +109,11 @@ fn every_message() -> Vec<(&'static str, String)> {
         ("resize", encoded(&Request::Resize { exec_id: exec_id(), size: TerminalSize { cols: 1, rows: 2 } })),
         ("connect", encoded(&Request::Connect { port: 8080 })),
         ("stats", encoded(&Request::Stats)),
+        ("pack", encoded(&Request::Pack { path: text("a"), filter: filter(), only: Some(vec![b"b/c".to_vec()]) })),
+        ("unpack", encoded(&Request::Unpack { path: text("a") })),
+        ("survey", encoded(&Request::Survey { path: text("a"), filter: filter() })),
+        ("compare", encoded(&Request::Compare { path: text("a"), entries: vec![fingerprint] })),
+        ("resolve", encoded(&Request::Resolve { path: text("a") })),
         ("reply done", encoded(&Reply::Done)),
         ("reply fault invalid", encoded(&fault(FaultCode::InvalidArgument))),
         ("reply fault internal", encoded(&fault(FaultCode::Internal))),
@@ -117,6 +131,17 @@ fn every_message() -> Vec<(&'static str, String)> {
         ("reply status", encoded(&Reply::Status(status))),
         ("reply connected", encoded(&Reply::Connected(true))),
         ("reply stats", encoded(&Reply::Stats(Stats { cpu_us: 1, oom_kills: 8, ..Stats::default() }))),
+        ("reply stale", encoded(&Reply::Stale(vec![1, 300]))),
+        ("reply resolved", encoded(&Reply::Resolved { path: b"/a".to_vec() })),
+        ("tree enter", told(Record::Enter { name: vec![], meta })),
+        ("tree file", told(Record::File { name: b"f".to_vec(), meta, size: 5 })),
+        ("tree data", told(Record::Data(300))),
+        ("tree hole", told(Record::Hole(1 << 40))),
+        ("tree whole", told(Record::Whole)),
+        ("tree torn", told(Record::Torn { reason: text("r") })),
+        ("tree link", told(Record::Link { name: b"l".to_vec(), target: b"../t".to_vec(), meta })),
+        ("tree skipped", told(Record::Skipped { name: b"s".to_vec(), reason: text("r") })),
+        ("tree leave", told(Record::Leave)),
         ("notice expiring", notice(Notice::Expiring { term: Term::MaxLifetime, in_ms: 60_000 })),
         ("notice expired", notice(Notice::Ending(Ending::Expired(Term::Orphan)))),
         ("notice asked", notice(Notice::Ending(Ending::Asked))),

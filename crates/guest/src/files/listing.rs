@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 use bytes::Bytes;
 use cofferdam_protocol::{Fault, FaultCode, FileEntry, FileType, Kind, Reply};
 
+use serde::Serialize;
+
 use super::place::{Place, blocking};
 use crate::channel::Channel;
 use crate::requests::{Failure, fault};
@@ -41,6 +43,25 @@ pub(crate) async fn list(place: Place, recursive: bool, max_entries: u64, channe
     }
 }
 
+/// As many entries as fit a frame; `None` after the last. `weight` is what one takes at most.
+pub(super) fn batch<T: Serialize>(
+    mut entries: impl Iterator<Item = T>,
+    weight: impl Fn(&T) -> usize,
+) -> Result<Option<Bytes>, Fault> {
+    let (mut batch, mut bytes) = (Vec::new(), 0);
+    while bytes < BATCH_BYTES {
+        let Some(entry) = entries.next() else { break };
+        bytes += weight(&entry);
+        batch.push(entry);
+    }
+    if batch.is_empty() {
+        return Ok(None);
+    }
+    let encoded = cofferdam_protocol::encode(0, &batch)
+        .map_err(|error| fault(FaultCode::Internal, format!("a listing could not be encoded: {error}")))?;
+    Ok(encoded.into_iter().next().map(|frame| frame.payload))
+}
+
 struct Walk {
     place: Place,
     folders: VecDeque<PathBuf>,
@@ -55,23 +76,13 @@ impl Walk {
         Ok(self)
     }
 
-    /// As many entries as fit a frame; `None` after the last.
     fn next_batch(mut self) -> Result<(Walk, Option<Bytes>), Fault> {
-        let mut entries = Vec::new();
-        let mut bytes = 0;
-        while bytes < BATCH_BYTES && self.rest > 0 {
-            let Some(entry) = self.next_entry() else { break };
-            bytes += 40 + entry.path.len() + entry.target.as_ref().map_or(0, Vec::len);
-            self.rest -= 1;
-            entries.push(entry);
-        }
-        if entries.is_empty() {
-            return Ok((self, None));
-        }
-        let encoded = cofferdam_protocol::encode(0, &entries)
-            .map_err(|error| fault(FaultCode::Internal, format!("a listing could not be encoded: {error}")))?;
-        let batch = encoded.into_iter().next().map(|frame| frame.payload);
-        Ok((self, batch))
+        let entries = std::iter::from_fn(|| {
+            self.rest = self.rest.checked_sub(1)?;
+            self.next_entry()
+        });
+        let encoded = batch(entries, |entry| 40 + entry.path.len() + entry.target.as_ref().map_or(0, Vec::len))?;
+        Ok((self, encoded))
     }
 
     fn next_entry(&mut self) -> Option<FileEntry> {

@@ -6,9 +6,11 @@
 mod content;
 mod listing;
 mod place;
+mod transfer;
 mod tree;
 
 pub(crate) use content::{read, write};
 pub(crate) use listing::{list, stat};
 pub(crate) use place::Place;
+pub(crate) use transfer::{compare, pack, resolve, survey, unpack};
 pub(crate) use tree::{copy, make_dirs, mkdir, own, own_path, remove, rename};

@@ -1,0 +1,525 @@
+//! A folder, or one file, as a stream of bytes: a walk through it, told step by step.
+//!
+//! Names are single names, never paths: a receiver that holds the folder it is in open cannot be led anywhere else by
+//! them. [`TreeDecoder`] lets nothing else through: whoever reads from it gets a well-formed walk or an error, whatever
+//! bytes arrive and however they are cut, and needs memory for one record.
+//!
+//! Each record is `u16 length | postcard`; after [`Record::Data`] so many bytes follow as they are.
+
+use serde::{Deserialize, Serialize};
+
+use crate::FileType;
+
+/// Folders within folders that a walk may go down.
+pub const MAX_DEPTH: usize = 1000;
+
+/// The longest name that Linux has.
+const MAX_NAME: usize = 255;
+
+/// The longest target of a link, or reason, that is told.
+const MAX_TEXT: usize = 4096;
+
+/// Above any record with a name and a target of the longest kind.
+const MAX_RECORD: usize = 8 * 1024;
+
+/// What is kept of a file, a folder or a link beside its content.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Meta {
+    /// Permission bits.
+    pub mode: u32,
+    /// Of its last change, in seconds since 1970.
+    pub mtime_s: i64,
+    /// And nanoseconds.
+    pub mtime_ns: u32,
+}
+
+/// What tells whether an entry is the same elsewhere, without looking at its content.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fingerprint {
+    /// Below the root.
+    pub path: Vec<u8>,
+    /// What it is.
+    pub kind: FileType,
+    /// In bytes.
+    pub size: u64,
+    /// Its own.
+    pub meta: Meta,
+    /// Where a link points.
+    pub target: Option<Vec<u8>>,
+}
+
+/// One step of a walk. The first one is the root, which has no name: it is where the receiver wants it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Record {
+    /// Down into a folder.
+    Enter {
+        /// In the folder where the walk is.
+        name: Vec<u8>,
+        /// The folder's own.
+        meta: Meta,
+    },
+    /// A file; its content follows, until [`Record::Whole`] or [`Record::Torn`].
+    File {
+        /// In the folder where the walk is.
+        name: Vec<u8>,
+        /// The file's own.
+        meta: Meta,
+        /// As the file system has it; more or less may come.
+        size: u64,
+    },
+    /// So many bytes of content follow this record.
+    Data(u32),
+    /// So many bytes of content are zero, and take no room.
+    Hole(u64),
+    /// The file's content is complete.
+    Whole,
+    /// The file's content could not be read to its end: it never was.
+    Torn {
+        /// For people.
+        reason: String,
+    },
+    /// A symbolic link.
+    Link {
+        /// In the folder where the walk is.
+        name: Vec<u8>,
+        /// As it is, wherever that may point.
+        target: Vec<u8>,
+        /// The link's own.
+        meta: Meta,
+    },
+    /// Something that is not told.
+    Skipped {
+        /// In the folder where the walk is.
+        name: Vec<u8>,
+        /// For people.
+        reason: String,
+    },
+    /// Back up, out of a folder.
+    Leave,
+}
+
+impl Record {
+    fn name(&self) -> Option<&[u8]> {
+        match self {
+            Record::Enter { name, .. }
+            | Record::File { name, .. }
+            | Record::Link { name, .. }
+            | Record::Skipped { name, .. } => Some(name),
+            _ => None,
+        }
+    }
+
+    /// Appends its bytes to a stream.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        let start = out.len();
+        out.extend_from_slice(&[0; 2]);
+        // Only a broken allocator fails here; what is cut short then is refused by the reader.
+        if let Ok(bytes) = postcard::to_allocvec(self) {
+            out.extend_from_slice(&bytes);
+        }
+        let length = (out.len() - start - 2) as u16;
+        out[start..start + 2].copy_from_slice(&length.to_le_bytes());
+    }
+}
+
+/// Text that a record has room for.
+pub fn short_reason(reason: impl std::fmt::Display) -> String {
+    reason.to_string().chars().take(MAX_TEXT / 8).collect()
+}
+
+/// What makes a stream not a walk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum TreeError {
+    /// Longer than any record.
+    #[error("a record announces {0} bytes")]
+    TooLong(usize),
+    /// Not postcard of a record.
+    #[error("a record cannot be read")]
+    Malformed,
+    /// A name that is no name: empty, `.`, `..`, or with a slash or NUL in it.
+    #[error("a name that is not one name in a folder")]
+    BadName,
+    /// A record that cannot come here.
+    #[error("{0} where it cannot be")]
+    Misplaced(&'static str),
+    /// More than [`MAX_DEPTH`].
+    #[error("folders more than {MAX_DEPTH} deep")]
+    TooDeep,
+    /// The stream ended too early.
+    #[error("the walk ends in the middle")]
+    CutShort,
+}
+
+/// Whether a name is one name in a folder, and nothing else.
+pub fn is_name(name: &[u8]) -> bool {
+    !name.is_empty()
+        && name.len() <= MAX_NAME
+        && name != b"."
+        && name != b".."
+        && !name.contains(&b'/')
+        && !name.contains(&0)
+}
+
+/// What a [`TreeDecoder`] gives.
+#[derive(Debug, PartialEq, Eq)]
+pub enum TreeItem<'a> {
+    /// A step; never [`Record::Data`].
+    Record(Record),
+    /// A piece of the current file's content.
+    Content(&'a [u8]),
+}
+
+/// Where a walk is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Start,
+    Walking,
+    InFile,
+    Over,
+}
+
+/// Reads a walk from bytes that come in any pieces.
+#[derive(Debug)]
+pub struct TreeDecoder {
+    state: State,
+    depth: usize,
+    /// Content that still follows the last [`Record::Data`].
+    content: usize,
+    /// The beginning of a record whose rest has not come yet.
+    partial: Vec<u8>,
+}
+
+impl Default for TreeDecoder {
+    fn default() -> TreeDecoder {
+        TreeDecoder { state: State::Start, depth: 0, content: 0, partial: Vec::new() }
+    }
+}
+
+impl TreeDecoder {
+    /// Takes the next item off the front of `input`; `None` when that is used up.
+    pub fn next<'a>(&mut self, input: &mut &'a [u8]) -> Result<Option<TreeItem<'a>>, TreeError> {
+        loop {
+            if self.content > 0 {
+                if input.is_empty() {
+                    return Ok(None);
+                }
+                let (content, rest) = input.split_at(self.content.min(input.len()));
+                self.content -= content.len();
+                *input = rest;
+                return Ok(Some(TreeItem::Content(content)));
+            }
+            let Some(record) = self.next_record(input)? else { return Ok(None) };
+            self.check(&record)?;
+            match record {
+                Record::Data(length) => self.content = length as usize,
+                record => return Ok(Some(TreeItem::Record(record))),
+            }
+        }
+    }
+
+    /// Whether the walk is complete.
+    pub fn finish(&self) -> Result<(), TreeError> {
+        if self.state == State::Over { Ok(()) } else { Err(TreeError::CutShort) }
+    }
+
+    fn next_record(&mut self, input: &mut &[u8]) -> Result<Option<Record>, TreeError> {
+        // The common case: the whole record is there, and need not be copied.
+        if self.partial.is_empty() {
+            let Some(length) = announced(input)? else { return Ok(self.keep(input)) };
+            let Some(bytes) = input.get(2..2 + length) else { return Ok(self.keep(input)) };
+            let record = decode(bytes)?;
+            *input = &input[2 + length..];
+            return Ok(Some(record));
+        }
+        loop {
+            let wanted = match announced(&self.partial)? {
+                None => 2,
+                Some(length) if self.partial.len() == 2 + length => {
+                    let record = decode(&self.partial[2..])?;
+                    self.partial.clear();
+                    return Ok(Some(record));
+                }
+                Some(length) => 2 + length,
+            };
+            let (more, rest) = input.split_at((wanted - self.partial.len()).min(input.len()));
+            if more.is_empty() {
+                return Ok(None);
+            }
+            self.partial.extend_from_slice(more);
+            *input = rest;
+        }
+    }
+
+    /// For when the rest comes.
+    fn keep(&mut self, input: &mut &[u8]) -> Option<Record> {
+        self.partial.extend_from_slice(std::mem::take(input));
+        None
+    }
+
+    fn check(&mut self, record: &Record) -> Result<(), TreeError> {
+        let is_root = self.state == State::Start;
+        match record.name() {
+            Some(name) if is_root && !name.is_empty() => return Err(TreeError::BadName),
+            Some(name) if !is_root && !is_name(name) => return Err(TreeError::BadName),
+            _ => {}
+        }
+        self.state = match (self.state, record) {
+            (State::Start | State::Walking, Record::Enter { .. }) => {
+                self.depth += 1;
+                if self.depth > MAX_DEPTH {
+                    return Err(TreeError::TooDeep);
+                }
+                State::Walking
+            }
+            (State::Start | State::Walking, Record::File { .. }) => State::InFile,
+            (State::InFile, Record::Data(_) | Record::Hole(_)) => State::InFile,
+            (State::InFile, Record::Whole | Record::Torn { .. }) => self.outside_files(),
+            (State::Walking, Record::Link { target, .. }) => {
+                if target.is_empty() || target.len() >= MAX_TEXT || target.contains(&0) {
+                    return Err(TreeError::BadName);
+                }
+                State::Walking
+            }
+            (State::Walking, Record::Skipped { .. }) => State::Walking,
+            (State::Walking, Record::Leave) => {
+                self.depth -= 1;
+                self.outside_files()
+            }
+            (State::Over, _) => return Err(TreeError::Misplaced("more after the end")),
+            (State::InFile, _) => return Err(TreeError::Misplaced("a new step in the middle of a file")),
+            (State::Start, _) => return Err(TreeError::Misplaced("a first step that is neither folder nor file")),
+            (State::Walking, _) => return Err(TreeError::Misplaced("content outside a file")),
+        };
+        Ok(())
+    }
+
+    fn outside_files(&self) -> State {
+        if self.depth == 0 { State::Over } else { State::Walking }
+    }
+}
+
+/// How long the record at the start is; `None` while that has not come.
+fn announced(bytes: &[u8]) -> Result<Option<usize>, TreeError> {
+    let Some(length) = bytes.first_chunk::<2>() else { return Ok(None) };
+    match usize::from(u16::from_le_bytes(*length)) {
+        length if length > MAX_RECORD => Err(TreeError::TooLong(length)),
+        length => Ok(Some(length)),
+    }
+}
+
+fn decode(bytes: &[u8]) -> Result<Record, TreeError> {
+    crate::decode(bytes).map_err(|_| TreeError::Malformed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn name() -> impl Strategy<Value = Vec<u8>> {
+        proptest::collection::vec(any::<u8>(), 1..20).prop_filter("one name", |name| is_name(name))
+    }
+
+    fn meta() -> impl Strategy<Value = Meta> {
+        (0u32..0o10000, any::<i64>(), 0u32..1_000_000_000).prop_map(|(mode, mtime_s, mtime_ns)| Meta {
+            mode,
+            mtime_s,
+            mtime_ns,
+        })
+    }
+
+    /// A step of a walk with what belongs to it: content is told with its length.
+    #[derive(Debug, Clone, PartialEq)]
+    enum Step {
+        Record(Record),
+        Content(Vec<u8>),
+    }
+
+    fn file(name: Vec<u8>, meta: Meta, pieces: Vec<(bool, Vec<u8>)>, whole: bool) -> Vec<Step> {
+        let mut steps = vec![Step::Record(Record::File { name, meta, size: 7 })];
+        for (is_hole, bytes) in pieces {
+            steps.push(match is_hole {
+                true => Step::Record(Record::Hole(bytes.len() as u64)),
+                false => Step::Content(bytes),
+            });
+        }
+        steps.push(Step::Record(if whole { Record::Whole } else { Record::Torn { reason: "gone".into() } }));
+        steps
+    }
+
+    fn any_file(name: Vec<u8>) -> impl Strategy<Value = Vec<Step>> {
+        let piece = (any::<bool>(), proptest::collection::vec(any::<u8>(), 1..50));
+        (meta(), proptest::collection::vec(piece, 0..4), any::<bool>())
+            .prop_map(move |(meta, pieces, whole)| file(name.clone(), meta, pieces, whole))
+    }
+
+    fn any_entry() -> impl Strategy<Value = Vec<Step>> {
+        let leaf = prop_oneof![
+            name().prop_flat_map(any_file),
+            (name(), name(), meta()).prop_map(|(name, target, meta)| vec![Step::Record(Record::Link {
+                name,
+                target,
+                meta
+            })]),
+            name().prop_map(|name| vec![Step::Record(Record::Skipped { name, reason: "a socket".into() })]),
+        ];
+        leaf.prop_recursive(4, 32, 6, |inner| {
+            (name(), meta(), proptest::collection::vec(inner, 0..6))
+                .prop_map(|(name, meta, children)| folder(name, meta, children))
+        })
+    }
+
+    fn folder(name: Vec<u8>, meta: Meta, children: Vec<Vec<Step>>) -> Vec<Step> {
+        let mut steps = vec![Step::Record(Record::Enter { name, meta })];
+        steps.extend(children.into_iter().flatten());
+        steps.push(Step::Record(Record::Leave));
+        steps
+    }
+
+    fn any_walk() -> impl Strategy<Value = Vec<Step>> {
+        prop_oneof![
+            any_file(Vec::new()),
+            (meta(), proptest::collection::vec(any_entry(), 0..6)).prop_map(|(meta, children)| folder(
+                Vec::new(),
+                meta,
+                children
+            )),
+        ]
+    }
+
+    fn wire(walk: &[Step]) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for step in walk {
+            match step {
+                Step::Record(record) => record.encode(&mut bytes),
+                Step::Content(content) => {
+                    Record::Data(content.len() as u32).encode(&mut bytes);
+                    bytes.extend_from_slice(content);
+                }
+            }
+        }
+        bytes
+    }
+
+    /// Pieces of content that belong together are put together again.
+    fn read(decoder: &mut TreeDecoder, mut bytes: &[u8], steps: &mut Vec<Step>) -> Result<(), TreeError> {
+        while let Some(item) = decoder.next(&mut bytes)? {
+            match (item, steps.last_mut()) {
+                (TreeItem::Content(more), Some(Step::Content(content))) => content.extend_from_slice(more),
+                (TreeItem::Content(content), _) => steps.push(Step::Content(content.to_vec())),
+                (TreeItem::Record(record), _) => steps.push(Step::Record(record)),
+            }
+        }
+        Ok(())
+    }
+
+    fn merged(walk: &[Step]) -> Vec<Step> {
+        let mut merged: Vec<Step> = Vec::new();
+        for step in walk {
+            match (step, merged.last_mut()) {
+                (Step::Content(more), Some(Step::Content(content))) => content.extend_from_slice(more),
+                _ => merged.push(step.clone()),
+            }
+        }
+        merged
+    }
+
+    proptest! {
+        #[test]
+        fn a_walk_survives_any_way_of_cutting_the_stream(
+            walk in any_walk(),
+            cuts in proptest::collection::vec(1usize..40, 1..50),
+        ) {
+            let bytes = wire(&walk);
+            let (mut decoder, mut steps, mut rest) = (TreeDecoder::default(), Vec::new(), &bytes[..]);
+            for cut in cuts.iter().cycle() {
+                if rest.is_empty() { break }
+                let (piece, after) = rest.split_at((*cut).min(rest.len()));
+                read(&mut decoder, piece, &mut steps).unwrap();
+                rest = after;
+            }
+            prop_assert_eq!(decoder.finish(), Ok(()));
+            prop_assert_eq!(merged(&steps), merged(&walk));
+        }
+
+        #[test]
+        fn a_walk_that_is_cut_off_is_not_complete(walk in any_walk(), part in 0.0f64..1.0) {
+            let bytes = wire(&walk);
+            let mut decoder = TreeDecoder::default();
+            read(&mut decoder, &bytes[..(bytes.len() as f64 * part) as usize], &mut Vec::new()).unwrap();
+            prop_assert_eq!(decoder.finish(), Err(TreeError::CutShort));
+        }
+
+        #[test]
+        fn garbage_gives_an_error_or_a_walk_and_never_a_bad_name(
+            walk in any_walk(),
+            place in any::<prop::sample::Index>(),
+            garbage in proptest::collection::vec(any::<u8>(), 0..30),
+        ) {
+            let mut bytes = wire(&walk);
+            let at = place.index(bytes.len());
+            bytes.splice(at..(at + garbage.len()).min(bytes.len()), garbage);
+            let (mut decoder, mut steps) = (TreeDecoder::default(), Vec::new());
+            let _ = read(&mut decoder, &bytes, &mut steps);
+            let mut depth = 0usize;
+            for (index, step) in steps.iter().enumerate() {
+                let Step::Record(record) = step else { continue };
+                prop_assert!(record.name().is_none_or(|name| is_name(name) || (index == 0 && name.is_empty())));
+                match record {
+                    Record::Enter { .. } => depth += 1,
+                    Record::Leave => depth = depth.checked_sub(1).expect("never above the root"),
+                    _ => {}
+                }
+            }
+        }
+    }
+
+    fn refused(records: &[Record]) -> Option<TreeError> {
+        let mut bytes = Vec::new();
+        records.iter().for_each(|record| record.encode(&mut bytes));
+        read(&mut TreeDecoder::default(), &bytes, &mut Vec::new()).err()
+    }
+
+    #[test]
+    fn names_that_lead_elsewhere_are_refused() {
+        let meta = Meta::default();
+        let root = || Record::Enter { name: vec![], meta };
+        for bad in [&b".."[..], b".", b"", b"a/b", b"/etc", b"a\0", &[b'x'; 256]] {
+            let name = bad.to_vec();
+            let steps = [
+                Record::Enter { name: name.clone(), meta },
+                Record::File { name: name.clone(), meta, size: 0 },
+                Record::Link { name: name.clone(), target: b"t".to_vec(), meta },
+                Record::Skipped { name, reason: String::new() },
+            ];
+            for step in steps {
+                assert_eq!(refused(&[root(), step.clone()]), Some(TreeError::BadName), "{step:?}");
+            }
+        }
+        assert_eq!(refused(&[Record::Enter { name: b"etc".to_vec(), meta }]), Some(TreeError::BadName));
+    }
+
+    #[test]
+    fn steps_out_of_order_are_refused() {
+        let meta = Meta::default();
+        let root = || Record::Enter { name: vec![], meta };
+        let file = || Record::File { name: b"f".to_vec(), meta, size: 1 };
+        for walk in [
+            vec![Record::Leave],
+            vec![Record::Data(1)],
+            vec![root(), Record::Hole(1)],
+            vec![root(), file(), file()],
+            vec![root(), file(), Record::Leave],
+            vec![root(), Record::Leave, Record::Leave],
+            vec![root(), Record::Leave, file()],
+            vec![Record::Link { name: vec![], target: b"x".to_vec(), meta }],
+        ] {
+            assert!(matches!(refused(&walk), Some(TreeError::Misplaced(_))), "{walk:?}");
+        }
+        let deep: Vec<_> = std::iter::once(root())
+            .chain((0..MAX_DEPTH).map(|_| Record::Enter { name: b"d".to_vec(), meta }))
+            .collect();
+        assert_eq!(refused(&deep), Some(TreeError::TooDeep));
+        assert_eq!(refused(&deep[..MAX_DEPTH]), None);
+    }
+}

@@ -1,0 +1,168 @@
+//! A file or a link on its way to its name: beside its place under another name until it is whole, and gone if it never is.
+
+use std::fs::{File, Permissions};
+use std::os::unix::fs::{FileExt, PermissionsExt};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use cofferdam_protocol::Meta;
+use rustix::fs::{AtFlags, Gid, Mode, OFlags, Timespec, Timestamps, UTIME_OMIT, Uid, openat, renameat, unlinkat};
+use rustix::io::Errno;
+
+use crate::folder::{Folder, os};
+
+/// Ends every draft's name.
+const SUFFIX: &[u8] = b".cofferdam";
+
+/// Before that, where nothing is replaced.
+const NEW: &[u8] = b".new";
+
+/// A name beside `name` that nobody else uses. It tells whether something is about to be replaced, for those who watch.
+pub fn draft_name(name: &[u8], is_new: bool) -> Vec<u8> {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    // Short enough for any name; the rest of a cut character is nobody's concern.
+    let short = &name[..name.len().min(40)];
+    let marker = if is_new { NEW } else { b"" };
+    [b".", short, format!(".{}-{number}", std::process::id()).as_bytes(), marker, SUFFIX].concat()
+}
+
+/// Whom new things belong to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Owner {
+    /// User.
+    pub uid: u32,
+    /// Group.
+    pub gid: u32,
+}
+
+impl Owner {
+    pub(crate) fn ids(self) -> (Option<Uid>, Option<Gid>) {
+        (Some(Uid::from_raw(self.uid)), Some(Gid::from_raw(self.gid)))
+    }
+}
+
+/// Where the system has no such user, or no right to give things away, they stay ours.
+pub(crate) fn forgive(outcome: rustix::io::Result<()>) -> rustix::io::Result<()> {
+    match outcome {
+        Err(Errno::INVAL | Errno::PERM) => Ok(()),
+        other => other,
+    }
+}
+
+pub(crate) fn times(meta: Meta) -> Timestamps {
+    let nanos = meta.mtime_ns.min(999_999_999);
+    Timestamps {
+        last_access: Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT as _ },
+        last_modification: Timespec { tv_sec: meta.mtime_s, tv_nsec: nanos as _ },
+    }
+}
+
+/// How things come to their names in a folder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Placing {
+    /// At once: nobody sees the folder before all of it is there.
+    Direct,
+    /// Beside their place first, and then over what is there.
+    Over,
+}
+
+/// A file that is not there yet.
+#[derive(Debug)]
+pub(crate) struct Draft {
+    file: File,
+    name: Vec<u8>,
+    /// Its name until it is whole.
+    draft: Vec<u8>,
+    meta: Meta,
+    offset: u64,
+}
+
+impl Draft {
+    pub(crate) fn begin(folder: &Folder, name: Vec<u8>, meta: Meta, placing: Placing) -> rustix::io::Result<Draft> {
+        let draft = match placing {
+            Placing::Direct => name.clone(),
+            Placing::Over => draft_name(&name, folder.stat(&name).is_err()),
+        };
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        // Nobody else's until it has its owner and its mode.
+        let file = File::from(openat(folder, os(&draft), flags, Mode::from_raw_mode(0o600))?);
+        Ok(Draft { file, name, draft, meta, offset: 0 })
+    }
+
+    pub(crate) fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    pub(crate) fn write(&mut self, content: &[u8]) -> std::io::Result<()> {
+        self.file.write_all_at(content, self.offset)?;
+        self.offset += content.len() as u64;
+        Ok(())
+    }
+
+    /// False where no file can be so long.
+    pub(crate) fn skip(&mut self, hole: u64) -> bool {
+        match self.offset.checked_add(hole).filter(|offset| i64::try_from(*offset).is_ok()) {
+            Some(offset) => {
+                self.offset = offset;
+                true
+            }
+            None => false,
+        }
+    }
+
+    pub(crate) fn commit(self, folder: &Folder, owner: Option<Owner>) -> std::io::Result<()> {
+        let done = self.complete(folder, owner);
+        if done.is_err() {
+            self.abandon(folder);
+        }
+        done
+    }
+
+    fn complete(&self, folder: &Folder, owner: Option<Owner>) -> std::io::Result<()> {
+        if self.file.metadata()?.len() != self.offset {
+            self.file.set_len(self.offset)?;
+        }
+        if let Some(owner) = owner {
+            let (uid, gid) = owner.ids();
+            forgive(rustix::fs::fchown(&self.file, uid, gid))?;
+        }
+        self.file.set_permissions(Permissions::from_mode(self.meta.mode))?;
+        forgive(rustix::fs::futimens(&self.file, &times(self.meta)))?;
+        if self.draft != self.name {
+            renameat(folder, os(&self.draft), folder, os(&self.name))?;
+        }
+        Ok(())
+    }
+
+    /// It never was.
+    pub(crate) fn abandon(&self, folder: &Folder) {
+        let _ = unlinkat(folder, os(&self.draft), AtFlags::empty());
+    }
+}
+
+/// Makes a link, wherever it points.
+pub(crate) fn place_link(
+    folder: &Folder,
+    name: &[u8],
+    target: &[u8],
+    meta: Meta,
+    placing: Placing,
+    owner: Option<Owner>,
+) -> rustix::io::Result<()> {
+    let draft = match placing {
+        Placing::Direct => name.to_vec(),
+        Placing::Over => draft_name(name, folder.stat(name).is_err()),
+    };
+    rustix::fs::symlinkat(os(target), folder, os(&draft))?;
+    let placed = (|| {
+        if let Some((uid, gid)) = owner.map(Owner::ids) {
+            forgive(rustix::fs::chownat(folder, os(&draft), uid, gid, AtFlags::SYMLINK_NOFOLLOW))?;
+        }
+        forgive(rustix::fs::utimensat(folder, os(&draft), &times(meta), AtFlags::SYMLINK_NOFOLLOW))?;
+        if draft == name { Ok(()) } else { renameat(folder, os(&draft), folder, os(name)) }
+    })();
+    if placed.is_err() {
+        let _ = unlinkat(folder, os(&draft), AtFlags::empty());
+    }
+    placed
+}

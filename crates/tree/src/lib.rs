@@ -1,0 +1,27 @@
+//! Folders as streams, the same on both ends of a link: what one end packs, the other unpacks.
+//!
+//! Everything here goes from open folder to open folder, by single names, and follows no link: whatever is swapped while a
+//! walk is under way, nothing outside the folder that was given is ever read or written. Nothing here needs memory for more
+//! than a folder's depth and a buffer. It blocks, and knows neither links nor guests.
+
+mod compare;
+mod draft;
+mod folder;
+mod pack;
+mod reading;
+mod report;
+mod rules;
+mod select;
+mod trouble;
+mod unpack;
+mod walk;
+
+pub use compare::{Survey, stale};
+pub use draft::{Owner, draft_name};
+pub use folder::Folder;
+pub use pack::Packer;
+pub use report::{Ceilings, Report, Skipped};
+pub use rules::Rules;
+pub use trouble::Trouble;
+pub use unpack::{UnpackOptions, Unpacker};
+pub use walk::{Kind, Step, Walk};
