@@ -15,6 +15,7 @@ mod process;
 mod promise;
 mod pull;
 mod sandbox;
+mod transfer;
 
 use napi_derive::napi;
 

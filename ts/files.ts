@@ -1,8 +1,9 @@
-import { posix } from 'node:path';
+import { basename, posix, resolve } from 'node:path';
 import { SandboxError } from './errors';
 import type { Cancel, NativeEntry, NativeFileWriter, NativeSandbox, NativeWrite } from './internal/binding';
 import { abortable, type CallSite, call, callSite } from './internal/call';
 import * as check from './internal/check';
+import { type TransferOptions, type TransferReport, toNativeTransfer, toProgress } from './transfer';
 
 const READ_MAX_BYTES = 256 * 1024;
 const READ_TEXT_MAX_BYTES = 64 * 1024 * 1024;
@@ -229,6 +230,34 @@ export class Files {
   /** Copies a file, or a directory with all below it, with modes and times. */
   async copy(from: string, to: string): Promise<void> {
     return call(callSite(this.copy), async () => this.#native.copy(check.text('from', from), check.text('to', to)));
+  }
+
+  /**
+   * Carries a file, or a directory with all below it, from the host to `path`, which is the name of the host's own in the
+   * workdir unless told. Modes, times and links are kept, links as links; all of it belongs to whom commands run as. A
+   * directory that is new appears when all of it is there; one that is there gets what is new, file by file.
+   */
+  async upload(hostPath: string, path?: string, options: TransferOptions = {}): Promise<TransferReport> {
+    const site = callSite(this.upload);
+    await call(site, async () => check.object('options', options));
+    return abortable(site, options.signal, async (cancel) => {
+      const target = path ?? basename(resolve(check.text('hostPath', hostPath)));
+      const transfer = toNativeTransfer(hostPath, target, options);
+      return this.#native.upload(transfer, toProgress(options.onProgress), cancel);
+    });
+  }
+
+  /**
+   * Carries a file, or a directory with all below it, to `hostPath` on the host. Links are kept as links, wherever they
+   * point, and never followed; nothing outside `hostPath` is touched. Setuid and setgid bits are not taken over.
+   */
+  async download(path: string, hostPath: string, options: TransferOptions = {}): Promise<TransferReport> {
+    const site = callSite(this.download);
+    await call(site, async () => check.object('options', options));
+    return abortable(site, options.signal, async (cancel) => {
+      const transfer = toNativeTransfer(hostPath, path, options);
+      return this.#native.download(transfer, toProgress(options.onProgress), cancel);
+    });
   }
 
   /** Removes a file, or with `recursive` a directory with all below it. `false` when nothing was there. */

@@ -43,4 +43,5 @@ export type {
 export { Process } from './process';
 export { Sandbox } from './sandbox';
 export { Terminal } from './terminal';
+export type { TransferOptions, TransferProgress, TransferReport } from './transfer';
 export { version } from './version';

@@ -110,6 +110,8 @@ export declare class NativeSandbox {
   start(): Promise<void>
   /** Says what shall become of a persistent workspace; without, it stays. */
   close(keepData?: boolean | undefined | null): Promise<void>
+  upload(transfer: NativeTransfer, onProgress?: ((progress: NativeProgress) => void) | null | undefined, cancel?: Cancel | undefined | null): Promise<NativeTransferReport>
+  download(transfer: NativeTransfer, onProgress?: ((progress: NativeProgress) => void) | null | undefined, cancel?: Cancel | undefined | null): Promise<NativeTransferReport>
 }
 
 export interface NativeChunk {
@@ -236,6 +238,13 @@ export interface NativeProcessInfo {
   exitCode?: number
 }
 
+export interface NativeProgress {
+  files: number
+  bytes: number
+  totalBytes?: number
+  path: string
+}
+
 export interface NativePrune {
   volumes: boolean
   olderThanMs: number
@@ -280,6 +289,11 @@ export interface NativeScope {
   user?: string
 }
 
+export interface NativeSkipped {
+  path: string
+  reason: string
+}
+
 export interface NativeStats {
   cpuMs: number
   memoryBytes: number
@@ -300,6 +314,23 @@ export interface NativeTls {
   ca: string
   cert: string
   key: string
+}
+
+export interface NativeTransfer {
+  hostPath: string
+  path: string
+  exclude: Array<string>
+  gitignore: boolean
+  sync: boolean
+}
+
+export interface NativeTransferReport {
+  files: number
+  dirs: number
+  links: number
+  bytes: number
+  skipped: Array<NativeSkipped>
+  durationMs: number
 }
 
 export interface NativeWarm {

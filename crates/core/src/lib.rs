@@ -37,6 +37,8 @@ pub use guest::{
     Chunk, ExecRequest, ExecResult, FileContent, FileReader, FileWriter, ListRequest, OutputStream, PortForward,
     Process, Recent, SpawnRequest, StreamName, WriteRequest,
 };
+#[cfg(unix)]
+pub use guest::{OnProgress, Progress, TransferReport, TransferRequest};
 pub use image::{DEFAULT_IMAGE, resolve_image};
 pub use key::{Scope, Session, SessionKey};
 pub use manager::{Manager, Opened};
@@ -50,4 +52,6 @@ pub use sandbox::Sandbox;
 pub use cofferdam_protocol::{
     Command, FileEntry, FileType, Killed, ProcessInfo, Stats, TerminalSize, signal_name, signal_number,
 };
+#[cfg(unix)]
+pub use cofferdam_tree::Skipped;
 pub use tokio_util::sync::CancellationToken;

@@ -22,6 +22,6 @@ pub use folder::Folder;
 pub use pack::Packer;
 pub use report::{Ceilings, Report, Skipped};
 pub use rules::Rules;
-pub use trouble::Trouble;
+pub use trouble::{Trouble, io_fault};
 pub use unpack::{UnpackOptions, Unpacker};
 pub use walk::{Kind, Step, Walk};

@@ -10,6 +10,7 @@ use rustix::fs::{OFlags, SeekFrom, seek};
 use rustix::io::Errno;
 
 use crate::report::Report;
+use crate::trouble::NOT_REGULAR;
 
 /// What one read takes at most.
 const READ: usize = 256 * 1024;
@@ -46,7 +47,7 @@ impl Reading {
     pub(crate) fn new(file: File, name: Vec<u8>) -> io::Result<Reading> {
         let metadata = file.metadata()?;
         if !metadata.is_file() {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, NOT_REGULAR));
         }
         let meta = Meta {
             mode: metadata.mode() & 0o7777,

@@ -14,6 +14,8 @@ mod link;
 mod output;
 mod ports;
 mod process;
+#[cfg(unix)]
+mod transfer;
 
 pub use binary::{Arch, guest_binary};
 pub use command::SpawnRequest;
@@ -23,6 +25,8 @@ pub use files::{FileContent, FileReader, FileWriter, ListRequest, WriteRequest};
 pub use output::{Chunk, OutputStream, StreamName};
 pub use ports::PortForward;
 pub use process::{Process, Recent};
+#[cfg(unix)]
+pub use transfer::{OnProgress, Progress, TransferReport, TransferRequest};
 
 pub(crate) use command::check_env;
 pub(crate) use connection::closed_error;

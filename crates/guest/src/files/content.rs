@@ -12,9 +12,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use cofferdam_protocol::{Fault, FaultCode, Kind, Reply, Write};
+use cofferdam_tree::io_fault;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
-use super::place::{Place, blocking, brief, io_fault};
+use super::place::{Place, blocking, brief};
 use super::tree::{make_dirs, own};
 use crate::channel::{Channel, Inbound};
 use crate::fd::READ_SIZE;

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use cofferdam_protocol::{Fault, FaultCode, Reply, Setup};
+use cofferdam_tree::io_fault;
 
 use crate::process::users::{self, Owner};
 use crate::requests::{Failure, fault};
@@ -77,31 +78,4 @@ fn all_mounts_are_local() -> bool {
         let kind = |line: &str| line.split(" - ").nth(1)?.split(' ').next().map(str::to_owned);
         !mounts.is_empty() && mounts.lines().all(|line| kind(line).is_some_and(|kind| KNOWN.contains(&kind.as_str())))
     })
-}
-
-/// What an operating system error means to the caller.
-pub(crate) fn io_fault(doing: &str, path: &Path, error: &io::Error) -> Fault {
-    let path = path.display();
-    let (code, why) = match error.raw_os_error().unwrap_or_default() {
-        libc::ENOENT => (FaultCode::FileNotFound, "no such file or directory".to_owned()),
-        libc::EEXIST | libc::ENOTEMPTY => (FaultCode::FileExists, "it exists already".to_owned()),
-        libc::ENOTDIR => (FaultCode::NotADirectory, "a part of the path is not a directory".to_owned()),
-        libc::EISDIR => (FaultCode::IsADirectory, "it is a directory".to_owned()),
-        libc::EACCES | libc::EPERM => (FaultCode::PermissionDenied, "permission denied".to_owned()),
-        libc::EROFS => (FaultCode::PermissionDenied, "the file system is read-only".to_owned()),
-        libc::ETXTBSY => (FaultCode::PermissionDenied, "the program is running".to_owned()),
-        libc::ENOSPC | libc::EDQUOT => {
-            (FaultCode::LimitExceeded, "no space is left in the sandbox; remove something first".to_owned())
-        }
-        libc::EFBIG => (FaultCode::LimitExceeded, "the file would be too large".to_owned()),
-        libc::ENAMETOOLONG => (FaultCode::InvalidArgument, "the path is longer than Linux allows".to_owned()),
-        libc::ELOOP => (FaultCode::InvalidArgument, "its links lead around in a circle".to_owned()),
-        libc::EINVAL => (FaultCode::InvalidArgument, "the file system does not take this path".to_owned()),
-        _ => (FaultCode::Internal, error.to_string()),
-    };
-    let mut shown = path.to_string();
-    if shown.len() > 300 {
-        shown = shown.chars().take(300).chain("…".chars()).collect();
-    }
-    fault(code, format!("cannot {doing} \"{shown}\": {why}"))
 }

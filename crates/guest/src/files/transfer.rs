@@ -8,7 +8,7 @@ use cofferdam_protocol::{Fault, FaultCode, Filter, Fingerprint, Kind, Reply};
 use cofferdam_tree::{Ceilings, Owner, Packer, Rules, Survey, Trouble, UnpackOptions, Unpacker};
 
 use super::listing::batch;
-use super::place::{Place, blocking, io_fault};
+use super::place::{Place, blocking};
 use super::tree::make_dirs;
 use crate::channel::{Channel, Inbound};
 use crate::fd::READ_SIZE;
@@ -18,14 +18,6 @@ use crate::workspace::Workspace;
 
 /// What one trip to a helper thread packs or unpacks.
 const BLOCK: usize = 8 * READ_SIZE;
-
-fn trouble(trouble: Trouble) -> Fault {
-    match trouble {
-        Trouble::Io { doing, path, error } => io_fault(doing, &path, &error),
-        Trouble::Ceiling { what, path } => fault(FaultCode::LimitExceeded, format!("\"{}\": {what}", path.display())),
-        Trouble::Stream(error) => fault(FaultCode::InvalidArgument, format!("the tree cannot be read: {error}")),
-    }
-}
 
 fn rules(filter: &Filter) -> Result<Rules, Fault> {
     Rules::new(&filter.exclude, filter.gitignore).map_err(|message| fault(FaultCode::InvalidArgument, message))
@@ -39,9 +31,9 @@ pub(crate) async fn pack(
 ) -> Result<Reply, Failure> {
     let rules = rules(&filter)?;
     let mut packer = blocking(move || match only {
-        None => Packer::open(&place.path, rules, Ceilings::default()).map_err(trouble),
+        None => Packer::open(&place.path, rules, Ceilings::default()).map_err(Trouble::into_fault),
         Some(paths) => {
-            let mut packer = Packer::selecting(&place.path, Ceilings::default()).map_err(trouble)?;
+            let mut packer = Packer::selecting(&place.path, Ceilings::default()).map_err(Trouble::into_fault)?;
             packer.select(paths);
             packer.close();
             Ok(packer)
@@ -51,7 +43,7 @@ pub(crate) async fn pack(
     loop {
         let (next, block, more) = blocking(move || {
             let mut block = Vec::with_capacity(BLOCK);
-            let more = packer.fill(&mut block, BLOCK).map_err(trouble)?;
+            let more = packer.fill(&mut block, BLOCK).map_err(Trouble::into_fault)?;
             Ok((packer, block, more))
         })
         .await?;
@@ -95,10 +87,10 @@ pub(crate) async fn unpack(place: Place, workspace: &Workspace, channel: &Channe
         let blocks = std::mem::take(&mut pending);
         let work = move || {
             for block in &blocks {
-                unpacker.take(block).map_err(trouble)?;
+                unpacker.take(block).map_err(Trouble::into_fault)?;
             }
             match end {
-                true => unpacker.finish().map_err(trouble).map(|_| None),
+                true => unpacker.finish().map_err(Trouble::into_fault).map(|_| None),
                 false => Ok(Some(unpacker)),
             }
         };

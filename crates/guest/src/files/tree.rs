@@ -7,11 +7,12 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::Path;
 
 use cofferdam_protocol::{Fault, Reply};
+use cofferdam_tree::io_fault;
 use rustix::fs::{AtFlags, CWD, Gid, Uid, chownat, fchown, utimensat};
 
 use super::content::not_regular;
 use super::listing::is_absent;
-use super::place::{Place, io_fault};
+use super::place::Place;
 use crate::process::users::Owner;
 
 /// Makes a folder and its parents; those that are new belong to `owner`.

@@ -1,0 +1,189 @@
+//! Whole trees between the host and a sandbox, over a channel like any other: no archive, no bind mount, and memory for a
+//! few blocks, however large the tree is.
+//!
+//! What comes from the sandbox is hostile. Paths on the host are never built from its words: [`cofferdam_tree`] goes from
+//! open folder to open folder by single names, and follows no link.
+
+mod download;
+mod upload;
+
+use std::fs::Metadata;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant, UNIX_EPOCH};
+
+use cofferdam_protocol::{FileEntry, FileType, Filter, TreeError};
+use cofferdam_tree::{Ceilings, Report, Rules, Skipped, Trouble};
+
+use super::link::LinkEnd;
+use crate::{Error, ErrorCode, Result};
+
+/// What one trip to a blocking thread packs or unpacks.
+const BLOCK: usize = 512 * 1024;
+
+/// Between two calls of a progress callback.
+const PROGRESS: Duration = Duration::from_millis(100);
+
+/// How far a transfer has come.
+#[derive(Debug, Clone)]
+pub struct Progress {
+    /// Whole files so far.
+    pub files: u64,
+    /// Of content so far.
+    pub bytes: u64,
+    /// Where that is known.
+    pub total_bytes: Option<u64>,
+    /// What it is at, below the root.
+    pub path: Vec<u8>,
+}
+
+/// Told how far a transfer has come.
+pub type OnProgress = Arc<dyn Fn(Progress) + Send + Sync>;
+
+/// What to carry.
+#[derive(Clone, Default)]
+pub struct TransferRequest {
+    /// On the host.
+    pub host_path: PathBuf,
+    /// In the sandbox: absolute, or under the workdir.
+    pub path: String,
+    /// Left out, as in a `.gitignore` at the root.
+    pub exclude: Vec<String>,
+    /// Leave out what the tree's own `.gitignore` files say.
+    pub gitignore: bool,
+    /// Only what is not there already.
+    pub sync: bool,
+    /// Told now and then.
+    pub on_progress: Option<OnProgress>,
+}
+
+impl TransferRequest {
+    fn filter(&self) -> Filter {
+        Filter { exclude: self.exclude.clone(), gitignore: self.gitignore }
+    }
+
+    /// A file that is sent to a folder, by a closing slash, goes into it.
+    fn sent_into_folder(&self, is_file: bool) -> TransferRequest {
+        let mut request = self.clone();
+        if let (true, true, Some(name)) = (is_file, self.path.ends_with('/'), self.host_path.file_name()) {
+            request.path.push_str(&name.to_string_lossy());
+        }
+        request
+    }
+
+    /// The same the other way around.
+    fn fetched_into_folder(&self, is_file: bool) -> TransferRequest {
+        let mut request = self.clone();
+        if let (true, Some(name)) = (is_file, Path::new(&self.path).file_name()) {
+            request.host_path.push(name);
+        }
+        request
+    }
+
+    fn rules(&self) -> Result<Rules> {
+        Rules::new(&self.exclude, self.gitignore).map_err(|message| Error::invalid(format!("exclude: {message}")))
+    }
+}
+
+/// What was carried.
+#[derive(Debug, Clone, Default)]
+pub struct TransferReport {
+    /// Whole files.
+    pub files: u64,
+    /// Folders below the root.
+    pub dirs: u64,
+    /// Symbolic links.
+    pub links: u64,
+    /// Of files' content, without holes.
+    pub bytes: u64,
+    /// What was not carried, and why; the first so many.
+    pub skipped: Vec<Skipped>,
+    /// From beginning to end.
+    pub duration: Duration,
+}
+
+impl TransferReport {
+    fn new(report: Report, began: Instant) -> TransferReport {
+        let Report { files, dirs, links, bytes, mut skipped, skipped_more } = report;
+        if skipped_more > 0 {
+            skipped.push(Skipped { path: Vec::new(), reason: format!("and {skipped_more} more entries") });
+        }
+        TransferReport { files, dirs, links, bytes, skipped, duration: began.elapsed() }
+    }
+}
+
+/// Tells how far it is, not more often than anybody can see.
+struct Teller {
+    on_progress: Option<OnProgress>,
+    told: Instant,
+    total_bytes: Option<u64>,
+    /// Carried by earlier walks of the same transfer.
+    before: Report,
+}
+
+impl Teller {
+    fn new(request: &TransferRequest, total_bytes: Option<u64>) -> Teller {
+        let (on_progress, told) = (request.on_progress.clone(), Instant::now());
+        Teller { on_progress, told, total_bytes, before: Report::default() }
+    }
+
+    fn tell(&mut self, report: &Report, path: &[u8]) {
+        if self.told.elapsed() >= PROGRESS {
+            self.told = Instant::now();
+            self.tell_now(report, path);
+        }
+    }
+
+    fn tell_now(&self, report: &Report, path: &[u8]) {
+        if let Some(on_progress) = &self.on_progress {
+            on_progress(Progress {
+                files: self.before.files + report.files,
+                bytes: self.before.bytes + report.bytes,
+                total_bytes: self.total_bytes,
+                path: path.to_vec(),
+            });
+        }
+    }
+}
+
+/// What went wrong on the host.
+fn on_the_host(trouble: Trouble) -> Error {
+    match trouble {
+        Trouble::Stream(TreeError::TooDeep) => {
+            Error::new(ErrorCode::LimitExceeded, "the tree in the sandbox is deeper than any tree should be")
+        }
+        Trouble::Stream(error) => LinkEnd::Protocol(format!("a tree that cannot be read: {error}")).into(),
+        trouble => {
+            let mut fault = trouble.into_fault();
+            fault.message = format!("on the host: {}", fault.message);
+            fault.into()
+        }
+    }
+}
+
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T, Trouble> + Send + 'static) -> Result<T> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(outcome) => outcome.map_err(on_the_host),
+        Err(error) => Err(Error::new(ErrorCode::Internal, format!("a transfer crashed: {error}"))),
+    }
+}
+
+/// A path on the host that a caller may mean.
+fn check_host_path(path: &Path) -> Result<()> {
+    if path.as_os_str().is_empty() || path.as_os_str().as_encoded_bytes().contains(&0) {
+        return Err(Error::invalid(format!("{path:?} is not a path on the host")));
+    }
+    Ok(())
+}
+
+/// Whether a file is the same on both ends, without looking at its content.
+fn is_same(there: &FileEntry, here: &Metadata) -> bool {
+    let modified = here.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+    there.file_type == FileType::File
+        && here.len() == there.size
+        && modified.is_some_and(|since| since.as_millis() as i64 == there.mtime_ms)
+}
+
+fn no_ceilings() -> Ceilings {
+    Ceilings::default()
+}
