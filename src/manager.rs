@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use cofferdam_core::backend::{BoxRecord, BoxState, Enforcement, EngineInfo, PruneReport, PruneRequest};
 use cofferdam_core::{
-    DockerOptions, Manager, ManagerOptions, NetworkRule, OnPull, OpenRequest, Policy, Scope, Timeouts, TlsFiles,
-    WarmRequest,
+    DockerOptions, FilePolicy, Manager, ManagerOptions, NetworkRule, OnPull, OpenRequest, Policy, Scope, Timeouts,
+    TlsFiles, WarmRequest,
 };
 use napi::Env;
 use napi::bindgen_prelude::{PromiseRaw, within_runtime_if_available};
@@ -120,6 +120,8 @@ impl NativeManager {
     pub fn new(options: NativeManagerOptions) -> NativeManager {
         let tls = options.docker_tls.map(|tls| TlsFiles { ca: tls.ca, cert: tls.cert, key: tls.key });
         let warm = options.warm.into_iter();
+        let count = |value: Option<f64>| value.map(|value| value as u64);
+        let files = FilePolicy::new(options.blocked_paths, count(options.max_file_bytes), count(options.max_files));
         let options = ManagerOptions {
             warm: warm.map(|warm| WarmRequest { open: warm.open.into(), count: warm.count as usize }).collect(),
             docker: DockerOptions { host: options.docker_host, tls, runtime: options.docker_runtime },
@@ -127,6 +129,7 @@ impl NativeManager {
                 allowed_images: options.allowed_images,
                 max_limits: options.max_limits.into(),
                 network: if options.deny_network { NetworkRule::Deny } else { NetworkRule::Allow },
+                files: Arc::new(files),
             },
             timeouts: Timeouts {
                 idle: millis(options.idle_timeout_ms),

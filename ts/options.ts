@@ -48,6 +48,15 @@ export interface SandboxManagerOptions {
     maxLimits?: Limits;
     /** Whether a caller may ask for network at all; `allow` unless told. */
     network?: 'deny' | 'allow';
+    /**
+     * Paths in the sandbox that the file API refuses with `PATH_BLOCKED`, each with all below it, by whatever link or dots
+     * they are reached: absolute, or globs that begin with `**`. Commands are not held by it.
+     */
+    blockedPaths?: string[];
+    /** No file that is written or carried may be longer: `LIMIT_EXCEEDED`. */
+    maxFileBytes?: number;
+    /** No call may write or carry more files: `LIMIT_EXCEEDED`. */
+    maxFiles?: number;
   };
   /**
    * Image or shortcut → how many sandboxes to keep ready, as an `open()` with the defaults and this image would make

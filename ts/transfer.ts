@@ -44,14 +44,12 @@ export interface TransferReport {
 
 export function toNativeTransfer(hostPath: string, path: string, options: TransferOptions): NativeTransfer {
   const host = check.text('hostPath', hostPath);
-  const { exclude = [] } = options;
-  if (!Array.isArray(exclude)) throw check.invalid('exclude', 'an array of patterns', exclude);
   check.optionalFunction('onProgress', options.onProgress);
   return {
     // A closing slash says that a file goes into the folder.
     hostPath: host && resolve(host) + (host.endsWith('/') ? '/' : ''),
     path: check.text('path', path),
-    exclude: exclude.map((pattern, index) => check.text(`exclude[${index}]`, pattern)),
+    exclude: check.list('exclude', options.exclude),
     gitignore: check.boolean('gitignore', options.gitignore ?? false),
     sync: check.boolean('sync', options.sync ?? false),
   };

@@ -36,6 +36,16 @@ export function count(name: string, value: unknown): number {
   return value;
 }
 
+export function optionalCount(name: string, value: unknown): number | undefined {
+  return value === undefined ? undefined : count(name, value);
+}
+
+export function list(name: string, value: unknown): string[] {
+  if (value === undefined) return [];
+  if (!Array.isArray(value)) throw invalid(name, 'an array of strings', value);
+  return value.map((entry, index) => text(`${name}[${index}]`, entry));
+}
+
 /** Milliseconds of at least 0. */
 export function millis(name: string, value: unknown): number {
   if (typeof value !== 'number' || Number.isNaN(value) || value < 0) {

@@ -7,6 +7,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::backend::Backend;
 use crate::events::Events;
+use crate::file_policy::FilePolicy;
 use crate::id::random_u128;
 
 /// Shared by a manager, its pool and its sandboxes.
@@ -16,12 +17,14 @@ pub(crate) struct Host {
     /// The same on all links of this manager.
     pub(crate) client: u128,
     pub(crate) background: Background,
+    /// What callers may do with files, in all sandboxes.
+    pub(crate) files: Arc<FilePolicy>,
 }
 
 impl Host {
-    pub(crate) fn new(backend: Arc<dyn Backend>) -> Arc<Host> {
+    pub(crate) fn new(backend: Arc<dyn Backend>, files: Arc<FilePolicy>) -> Arc<Host> {
         let (events, background) = (Events::default(), Background::default());
-        Arc::new(Host { backend, events, client: random_u128(), background })
+        Arc::new(Host { backend, events, client: random_u128(), background, files })
     }
 }
 

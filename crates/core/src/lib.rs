@@ -18,6 +18,7 @@
 pub mod backend;
 mod error;
 mod events;
+mod file_policy;
 pub mod guest;
 mod host;
 mod id;
@@ -33,6 +34,7 @@ mod sessions;
 
 pub use error::{Error, ErrorCode, Result};
 pub use events::{Event, EventKind, EventStream};
+pub use file_policy::FilePolicy;
 pub use guest::{
     Chunk, ExecRequest, ExecResult, FileContent, FileReader, FileWriter, ListRequest, OutputStream, PortForward,
     Process, Recent, SpawnRequest, StreamName, WriteRequest,

@@ -69,7 +69,7 @@ impl Manager {
     /// A manager on any backend.
     pub fn with_backend(backend: Arc<dyn Backend>, options: ManagerOptions) -> Manager {
         Manager(Arc::new(Inner {
-            host: Host::new(backend),
+            host: Host::new(backend, Arc::clone(&options.policy.files)),
             policy: options.policy,
             timeouts: options.timeouts,
             owner: random_id(""),

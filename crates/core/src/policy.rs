@@ -1,8 +1,11 @@
 //! Ceilings: what an open may ask for. Checked in one place, before any call to an engine.
 
+use std::sync::Arc;
+
 use globset::{Glob, GlobSetBuilder};
 
 use crate::backend::BoxRecord;
+use crate::file_policy::FilePolicy;
 use crate::options::{Limits, OpenRequest};
 use crate::{Error, ErrorCode, Result};
 
@@ -28,6 +31,8 @@ pub struct Policy {
     pub max_limits: Limits,
     /// Whether network may be asked for.
     pub network: NetworkRule,
+    /// What may be done with files.
+    pub files: Arc<FilePolicy>,
 }
 
 impl Policy {
@@ -35,6 +40,7 @@ impl Policy {
     pub fn admit(&self, request: &OpenRequest, image: &str) -> Result<Limits> {
         self.check_image(request.image.as_deref().unwrap_or(crate::DEFAULT_IMAGE), image)?;
         self.check_network(request.network)?;
+        self.files.check()?;
         self.admit_limits(request.limits)?;
         let standard = Limits::standard();
         // What was not asked for gets the default, or the ceiling where that is lower.

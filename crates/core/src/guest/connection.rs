@@ -17,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 use super::ByteStream;
 use super::channel::{Channel, unexpected};
 use super::link::{Attempt, Link, LinkEnd, OnNotice};
+use crate::file_policy::FilePolicy;
 use crate::{Error, ErrorCode, Result};
 
 /// How a guest is reached; a backend's box.
@@ -55,6 +56,8 @@ pub struct Guest {
     /// Cancelled when that is so.
     lifetime: RwLock<CancellationToken>,
     watched: AtomicBool,
+    /// What callers may do with its files.
+    pub(super) files: Arc<FilePolicy>,
 }
 
 impl Guest {
@@ -64,15 +67,22 @@ impl Guest {
         first: ByteStream,
         client: u128,
         on_notice: OnNotice,
+        files: Arc<FilePolicy>,
     ) -> Result<Guest> {
         let link = Link::open(first, client, Arc::clone(&on_notice)).await?;
-        let guest = Guest::unlinked(connect, client, on_notice, link.hello().setup.sandbox_id.clone());
+        let guest = Guest::unlinked(connect, client, on_notice, link.hello().setup.sandbox_id.clone(), files);
         *guest.link.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(link));
         Ok(guest)
     }
 
     /// Of a sandbox that does not run.
-    pub(crate) fn unlinked(connect: Box<dyn Connect>, client: u128, on_notice: OnNotice, sandbox_id: String) -> Guest {
+    pub(crate) fn unlinked(
+        connect: Box<dyn Connect>,
+        client: u128,
+        on_notice: OnNotice,
+        sandbox_id: String,
+        files: Arc<FilePolicy>,
+    ) -> Guest {
         Guest {
             connect,
             client,
@@ -83,6 +93,7 @@ impl Guest {
             over: RwLock::default(),
             lifetime: RwLock::default(),
             watched: AtomicBool::new(false),
+            files,
         }
     }
 

@@ -1,5 +1,6 @@
 //! Files in a sandbox.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -8,6 +9,7 @@ use cofferdam_protocol::{FileEntry, Reply, Request, Write};
 use super::channel::{Channel, unexpected};
 use super::connection::Guest;
 use super::link::{Event, LinkEnd};
+use crate::file_policy::FilePolicy;
 use crate::{Error, ErrorCode, Result};
 
 /// The longest path Linux takes, with its closing NUL.
@@ -78,9 +80,42 @@ pub(crate) fn check_path(path: &str) -> Result<()> {
 }
 
 impl Guest {
+    /// Whether a path may be used: it is one, and the policy does not block it.
+    pub(super) async fn admit(&self, path: &str) -> Result<()> {
+        self.admit_with(path, FilePolicy::admit).await
+    }
+
+    /// The same for a path with all below it.
+    pub(super) async fn admit_tree(&self, path: &str) -> Result<()> {
+        self.admit_with(path, FilePolicy::admit_tree).await
+    }
+
+    /// Whether so many files may be written at once.
+    pub(crate) fn admit_files(&self, count: usize) -> Result<()> {
+        self.files.admit_count(count)
+    }
+
+    async fn admit_with(&self, path: &str, admit: impl Fn(&FilePolicy, &Path) -> Result<()>) -> Result<()> {
+        check_path(path)?;
+        if self.files.blocks_nothing() {
+            return Ok(());
+        }
+        let workdir = self.hello().map(|hello| hello.setup.workdir).unwrap_or_default();
+        admit(&self.files, &Path::new(&workdir).join(path))?;
+        // A link in the sandbox may lead to it by another name. Only the guest sees that.
+        let resolved = self
+            .call(&Request::Resolve { path: path.to_owned() }, |reply| match reply {
+                Reply::Resolved { path } => Some(path),
+                _ => None,
+            })
+            .await?;
+        admit(&self.files, Path::new(&*String::from_utf8_lossy(&resolved)))
+    }
+
     /// Writes a whole file; gives its absolute path and its size.
     pub async fn write_file(&self, write: &WriteRequest, content: Bytes) -> Result<(String, u64)> {
-        check_path(&write.path)?;
+        self.admit(&write.path).await?;
+        self.files.admit_size(&write.path, content.len() as u64)?;
         let request = write.to_request();
         let (request, content) = (&request, &content);
         self.with_link(|link| async move {
@@ -105,15 +140,15 @@ impl Guest {
 
     /// Begins a file whose content comes piece by piece.
     pub async fn file_writer(self: &Arc<Self>, write: &WriteRequest) -> Result<FileWriter> {
-        check_path(&write.path)?;
+        self.admit(&write.path).await?;
         let request = write.to_request();
         let channel = self.with_link(|link| std::future::ready(link.request(&request, 1))).await?;
-        Ok(FileWriter { guest: Arc::clone(self), channel })
+        Ok(FileWriter { guest: Arc::clone(self), channel, path: write.path.clone(), size: 0 })
     }
 
     /// Reads at most `limit` bytes from `offset` on.
     pub async fn read_file(&self, path: &str, offset: u64, limit: u64) -> Result<FileContent> {
-        check_path(path)?;
+        self.admit(path).await?;
         let request = Request::ReadFile { path: path.to_owned(), offset, limit };
         let request = &request;
         self.with_link(|link| async move {
@@ -144,7 +179,7 @@ impl Guest {
 
     /// Begins to read a file piece by piece.
     pub async fn file_reader(self: &Arc<Self>, path: &str, offset: u64, limit: u64) -> Result<FileReader> {
-        check_path(path)?;
+        self.admit(path).await?;
         let request = Request::ReadFile { path: path.to_owned(), offset, limit };
         let channel = self.with_link(|link| std::future::ready(link.request(&request, 2))).await?;
         Ok(FileReader { guest: Arc::clone(self), channel: Some(channel) })
@@ -152,7 +187,7 @@ impl Guest {
 
     /// Everything in a folder.
     pub async fn list(&self, list: &ListRequest) -> Result<Vec<FileEntry>> {
-        check_path(&list.path)?;
+        self.admit(&list.path).await?;
         // One more than may be: so that it shows when there are more.
         let request = Request::List {
             path: list.path.clone(),
@@ -187,7 +222,7 @@ impl Guest {
 
     /// What is at a path; a link is not followed.
     pub async fn stat(&self, path: &str) -> Result<Option<FileEntry>> {
-        check_path(path)?;
+        self.admit(path).await?;
         self.call(&Request::Stat { path: path.to_owned() }, |reply| match reply {
             Reply::Stat(entry) => Some(entry),
             _ => None,
@@ -197,27 +232,30 @@ impl Guest {
 
     /// Makes a folder and its parents.
     pub async fn mkdir(&self, path: &str, mode: Option<u32>) -> Result<()> {
-        check_path(path)?;
+        self.admit(path).await?;
         self.perform(&Request::Mkdir { path: path.to_owned(), mode }).await
     }
 
     /// Moves a file or a folder.
     pub async fn rename(&self, from: &str, to: &str) -> Result<()> {
-        check_path(from)?;
-        check_path(to)?;
+        self.admit_tree(from).await?;
+        self.admit_tree(to).await?;
         self.perform(&Request::Move { from: from.to_owned(), to: to.to_owned() }).await
     }
 
     /// Copies a file or a whole folder.
     pub async fn copy(&self, from: &str, to: &str) -> Result<()> {
-        check_path(from)?;
-        check_path(to)?;
+        self.admit_tree(from).await?;
+        self.admit_tree(to).await?;
         self.perform(&Request::Copy { from: from.to_owned(), to: to.to_owned() }).await
     }
 
     /// Removes; false when nothing was there.
     pub async fn remove(&self, path: &str, recursive: bool) -> Result<bool> {
-        check_path(path)?;
+        match recursive {
+            true => self.admit_tree(path).await?,
+            false => self.admit(path).await?,
+        }
         self.call(&Request::Remove { path: path.to_owned(), recursive }, |reply| match reply {
             Reply::Removed(removed) => Some(removed),
             _ => None,
@@ -252,11 +290,15 @@ fn too_many(list: &ListRequest) -> Error {
 pub struct FileWriter {
     guest: Arc<Guest>,
     channel: Channel,
+    path: String,
+    size: u64,
 }
 
 impl FileWriter {
     /// Adds to the content, as fast as the sandbox takes it.
     pub async fn write(&mut self, bytes: Bytes) -> Result<()> {
+        self.size += bytes.len() as u64;
+        self.guest.files.admit_size(&self.path, self.size)?;
         let sender = self.channel.sender();
         let outcome = tokio::select! {
             biased;

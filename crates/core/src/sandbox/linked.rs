@@ -26,7 +26,8 @@ impl Linked {
         let body = Body::new(host, handle);
         let herald = Herald::new(host.events.clone());
         let connect = Box::new(WayBack(Arc::clone(&body)));
-        let guest = Arc::new(Guest::open(connect, stream, host.client, herald.on_notice()).await?);
+        let guest =
+            Arc::new(Guest::open(connect, stream, host.client, herald.on_notice(), Arc::clone(&host.files)).await?);
         let linked = Linked { body, guest, herald };
         linked.take_shortcut();
         Ok(linked)
@@ -37,7 +38,8 @@ impl Linked {
         let body = Body::new(host, handle);
         let herald = Herald::new(host.events.clone());
         let connect = Box::new(WayBack(Arc::clone(&body)));
-        let guest = Arc::new(Guest::unlinked(connect, host.client, herald.on_notice(), sandbox_id));
+        let guest =
+            Arc::new(Guest::unlinked(connect, host.client, herald.on_notice(), sandbox_id, Arc::clone(&host.files)));
         guest.close(error);
         Linked { body, guest, herald }
     }

@@ -1,16 +1,16 @@
 //! From a sandbox to the host.
 
+use std::io::ErrorKind;
 use std::time::Instant;
 
 use bytes::Bytes;
-use cofferdam_protocol::{FileType, Fingerprint, Reply, Request, decode};
+use cofferdam_protocol::{FileType, Fingerprint, Reply, Request, TreeError, decode};
 use cofferdam_tree::{Report, Trouble, UnpackOptions, Unpacker};
 
 use super::{Teller, TransferReport, TransferRequest, blocking, check_host_path, is_same};
 use crate::Result;
 use crate::guest::channel::{Channel, unexpected};
 use crate::guest::connection::Guest;
-use crate::guest::files::check_path;
 use crate::guest::link::{Event, LinkEnd};
 
 /// A file of the sandbox must not lend its owner's rights to whoever runs it on the host.
@@ -24,7 +24,7 @@ impl Guest {
     /// there already gets what is new, and keeps what is only there.
     pub async fn download(&self, request: &TransferRequest) -> Result<TransferReport> {
         let began = Instant::now();
-        check_path(&request.path)?;
+        self.admit_tree(&request.path).await?;
         check_host_path(&request.host_path)?;
         request.rules()?;
         let names_folder = request.host_path.as_os_str().as_encoded_bytes().ends_with(b"/");
@@ -50,11 +50,10 @@ impl Guest {
         while let Some(batch) = self.next_batch(&mut channel).await? {
             let root = request.host_path.clone();
             let stale = blocking(move || {
-                // A path that leads elsewhere is none that a guest may say.
-                let stale = cofferdam_tree::stale(&root, &batch).map_err(|error| Trouble::Io {
-                    doing: "compare",
-                    path: root.clone(),
-                    error,
+                let stale = cofferdam_tree::stale(&root, &batch).map_err(|error| match error.kind() {
+                    // A path that leads elsewhere is none that a guest may say.
+                    ErrorKind::InvalidInput => Trouble::Stream(TreeError::BadName),
+                    _ => Trouble::Io { doing: "compare", path: root.clone(), error },
                 })?;
                 Ok(stale.into_iter().map(|index| batch[index as usize].path.clone()).collect::<Vec<_>>())
             })
@@ -91,7 +90,7 @@ impl Guest {
         let options = UnpackOptions {
             owner: None,
             mode_mask: MODE_MASK,
-            ceilings: super::no_ceilings(),
+            ceilings: self.ceilings(),
             make_parent: |folder, _| std::fs::create_dir_all(folder),
         };
         let mut unpacker = Unpacker::new(&request.host_path, options);

@@ -15,6 +15,7 @@ use std::time::{Duration, Instant, UNIX_EPOCH};
 use cofferdam_protocol::{FileEntry, FileType, Filter, TreeError};
 use cofferdam_tree::{Ceilings, Report, Rules, Skipped, Trouble};
 
+use super::connection::Guest;
 use super::link::LinkEnd;
 use crate::{Error, ErrorCode, Result};
 
@@ -184,6 +185,8 @@ fn is_same(there: &FileEntry, here: &Metadata) -> bool {
         && modified.is_some_and(|since| since.as_millis() as i64 == there.mtime_ms)
 }
 
-fn no_ceilings() -> Ceilings {
-    Ceilings::default()
+impl Guest {
+    fn ceilings(&self) -> Ceilings {
+        Ceilings { file_bytes: self.files.max_file_bytes, files: self.files.max_files }
+    }
 }

@@ -9,7 +9,6 @@ use cofferdam_tree::{Packer, Report, Rules, Survey, Trouble};
 use super::{BLOCK, Teller, TransferReport, TransferRequest, blocking, check_host_path, is_same};
 use crate::guest::channel::{Channel, unexpected};
 use crate::guest::connection::Guest;
-use crate::guest::files::check_path;
 use crate::guest::link::LinkEnd;
 use crate::{Error, ErrorCode, Result};
 
@@ -21,7 +20,7 @@ impl Guest {
     /// there already gets what is new, and keeps what is only there.
     pub async fn upload(&self, request: &TransferRequest) -> Result<TransferReport> {
         let began = Instant::now();
-        check_path(&request.path)?;
+        self.admit_tree(&request.path).await?;
         check_host_path(&request.host_path)?;
         let rules = request.rules()?;
         let path = request.host_path.clone();
@@ -43,7 +42,8 @@ impl Guest {
 
     async fn upload_all(&self, request: &TransferRequest, rules: Rules) -> Result<Report> {
         let path = request.host_path.clone();
-        let packer = blocking(move || Packer::open(&path, rules, super::no_ceilings())).await?;
+        let ceilings = self.ceilings();
+        let packer = blocking(move || Packer::open(&path, rules, ceilings)).await?;
         let mut upload = Upload::begin(self, request).await?;
         let packer = upload.send(packer).await?;
         upload.finish(packer).await
@@ -55,11 +55,11 @@ impl Guest {
         if !is_there {
             return self.upload_all(request, rules).await;
         }
-        let root = request.host_path.clone();
+        let (root, ceilings) = (request.host_path.clone(), self.ceilings());
         let (mut survey, mut packer) = blocking(move || {
             let survey =
                 Survey::new(&root, rules).map_err(|error| Trouble::Io { doing: "read", path: root.clone(), error })?;
-            Ok((survey, Packer::selecting(&root, super::no_ceilings())?))
+            Ok((survey, Packer::selecting(&root, ceilings)?))
         })
         .await?;
         let mut upload = Upload::begin(self, request).await?;
