@@ -1,171 +1,20 @@
 //! A guest that was taken over by an attacker. Whatever it sends, every call under way rejects with a clear error, the
 //! host neither panics nor hangs nor grows, and another sandbox is not affected.
 
+mod fake;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use async_trait::async_trait;
 use bytes::{BufMut, BytesMut};
-use cofferdam_core::backend::{Backend, BoxRecord, BoxSpec, Creation, EngineInfo, ImageFacts};
-use cofferdam_core::guest::ByteStream;
 use cofferdam_core::*;
 use cofferdam_protocol::{
-    Assembler, Decoder, Exit, Frame, GENERATION, HEADER_LEN, Hello, Kept, Kind, LINK_CHANNEL, Output, Reply, Request,
-    Setup, WINDOW, encode, encode_header,
+    Exit, Frame, GENERATION, HEADER_LEN, Kept, Kind, LINK_CHANNEL, Output, Reply, Request, WINDOW, encode,
+    encode_header,
 };
+use fake::{code, manager};
 use proptest::prelude::*;
-use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
-use tokio::sync::Mutex;
-
-/// What the guest does with its end of a stream; called once per link.
-type Script = dyn Fn(GuestEnd, usize) -> tokio::task::JoinHandle<()> + Send + Sync;
-
-/// A backend whose boxes are scripts.
-struct Fake {
-    script: Box<Script>,
-    links: AtomicUsize,
-    setup: Mutex<Option<Setup>>,
-    gone: AtomicUsize,
-}
-
-impl Fake {
-    fn connect(&self, setup: Setup) -> ByteStream {
-        let (ours, theirs) = tokio::io::duplex(64 * 1024);
-        let number = self.links.fetch_add(1, Ordering::SeqCst);
-        (self.script)(GuestEnd::new(theirs, setup), number);
-        let (reader, writer) = tokio::io::split(ours);
-        ByteStream { reader: Box::pin(reader), writer: Box::pin(writer) }
-    }
-}
-
-#[async_trait]
-impl Backend for Fake {
-    async fn info(&self) -> Result<EngineInfo> {
-        Err(Error::new(ErrorCode::Unsupported, "a fake has no engine"))
-    }
-
-    async fn prepare_image(&self, _: &str, _: PullPolicy, _: Option<&OnPull>) -> Result<ImageFacts> {
-        Ok(ImageFacts::default())
-    }
-
-    async fn pull(&self, _: &str, _: Option<&OnPull>) -> Result<()> {
-        Ok(())
-    }
-
-    async fn create(&self, spec: &BoxSpec) -> Result<Creation> {
-        *self.setup.lock().await = Some(spec.setup.clone());
-        Ok(Creation::New { handle: "fake".to_owned(), stream: self.connect(spec.setup.clone()) })
-    }
-
-    async fn link(&self, _: &str) -> Result<ByteStream> {
-        match self.setup.lock().await.clone() {
-            Some(setup) => Ok(self.connect(setup)),
-            None => Err(Error::new(ErrorCode::SandboxLost, "gone")),
-        }
-    }
-
-    async fn fate(&self, _: &str) -> Option<Error> {
-        let lost = Error::new(ErrorCode::SandboxLost, "gone").with("reason", "removed");
-        self.setup.lock().await.is_none().then_some(lost)
-    }
-
-    async fn find(&self, _: &str) -> Result<Option<BoxRecord>> {
-        Ok(None)
-    }
-
-    async fn list(&self) -> Result<Vec<BoxRecord>> {
-        Ok(Vec::new())
-    }
-
-    async fn remove(&self, _: &str) -> Result<()> {
-        self.gone.fetch_add(1, Ordering::SeqCst);
-        Ok(())
-    }
-}
-
-/// The guest's end of a stream, with the means to speak well and to speak ill.
-struct GuestEnd {
-    stream: DuplexStream,
-    setup: Setup,
-    decoder: Decoder,
-    buffer: BytesMut,
-}
-
-impl GuestEnd {
-    fn new(stream: DuplexStream, setup: Setup) -> GuestEnd {
-        GuestEnd { stream, setup, decoder: Decoder::default(), buffer: BytesMut::new() }
-    }
-
-    async fn hello(&mut self) {
-        let hello = Hello { version: "0".to_owned(), setup: self.setup.clone(), uptime_ms: 1 };
-        self.send(&[hello.to_frame()]).await;
-    }
-
-    async fn send(&mut self, frames: &[Frame]) {
-        let mut bytes = BytesMut::new();
-        frames.iter().for_each(|frame| frame.encode(&mut bytes));
-        self.raw(&bytes).await;
-    }
-
-    async fn reply(&mut self, channel: u32, reply: &Reply) {
-        self.send(&encode(channel, reply).unwrap()).await;
-    }
-
-    async fn raw(&mut self, bytes: &[u8]) {
-        let _ = self.stream.write_all(bytes).await;
-    }
-
-    async fn frame(&mut self) -> Option<Frame> {
-        loop {
-            if let Some(frame) = self.decoder.next(&mut self.buffer).unwrap() {
-                return Some(frame);
-            }
-            if self.stream.read_buf(&mut self.buffer).await.unwrap_or(0) == 0 {
-                return None;
-            }
-        }
-    }
-
-    /// The next request, and the channel it came on. That for the workdir, with which every sandbox begins, is granted.
-    async fn request(&mut self) -> Option<(u32, Request)> {
-        loop {
-            let frame = self.frame().await?;
-            if frame.channel == LINK_CHANNEL || frame.kind != Kind::Message {
-                continue;
-            }
-            match Assembler::default().finish(&frame.payload).unwrap() {
-                Request::Mkdir { .. } => self.reply(frame.channel, &Reply::Done).await,
-                request => return Some((frame.channel, request)),
-            }
-        }
-    }
-
-    /// Stays, and says nothing more.
-    async fn linger(mut self) {
-        while self.request().await.is_some() {}
-    }
-}
-
-fn manager<F>(script: impl Fn(GuestEnd, usize) -> F + Send + Sync + 'static) -> (Manager, Arc<Fake>)
-where
-    F: Future<Output = ()> + Send + 'static,
-{
-    let fake = Arc::new(Fake {
-        script: Box::new(move |end, number| tokio::spawn(script(end, number))),
-        links: AtomicUsize::new(0),
-        setup: Mutex::default(),
-        gone: AtomicUsize::new(0),
-    });
-    (Manager::with_backend(Arc::clone(&fake) as Arc<dyn Backend>, ManagerOptions::default()), fake)
-}
-
-fn code<T>(outcome: Result<T>) -> &'static str {
-    match outcome {
-        Ok(_) => "no error",
-        Err(error) => error.code().map_or("aborted", ErrorCode::as_str),
-    }
-}
 
 /// Opens a sandbox, has three calls wait in it, and gives how each of them ended.
 async fn pending_calls(manager: &Manager) -> [&'static str; 3] {
