@@ -114,5 +114,6 @@ async fn answer(sandbox: &Rc<Sandbox>, caller: &Caller, request: Request, channe
             let workspace_bytes = sandbox.workspace.recent().await;
             Ok(Reply::Stats(Stats { workspace_bytes, ..stats::read() }))
         }
+        Request::WatchFiles { path, recursive } => files::watch(place(&path)?, recursive, channel).await,
     }
 }

@@ -19,7 +19,7 @@ pub use request::*;
 pub use signal::{signal_name, signal_number};
 
 /// Raised with every change that an older peer would misread. A snapshot test pins the encoding of each generation.
-pub const GENERATION: u16 = 2;
+pub const GENERATION: u16 = 3;
 
 /// Bytes that one side may send on a channel before the other grants more.
 pub const WINDOW: u32 = 1024 * 1024;

@@ -64,6 +64,13 @@ fn every_message() -> Vec<(&'static str, String)> {
     let status = Status { setup: setup.clone(), expires_in_ms: Some(10), workspace_bytes: 11, oom_kills: 12 };
     let hello = Hello { version: text("0.1.0"), setup: setup.clone(), uptime_ms: 9 }.to_frame();
     let info = ProcessInfo { exec_id: exec_id(), pid: 4, command: text("true"), age_ms: 8, exit: Some(exit) };
+    let changes = [
+        FileChange::Create(b"a".to_vec()),
+        FileChange::Change(b"b".to_vec()),
+        FileChange::Delete(Vec::new()),
+        FileChange::Rename { from: b"c".to_vec(), to: b"d".to_vec() },
+        FileChange::Overflow,
+    ];
     let fault = |code| Reply::Fault(Fault { code, message: text("m") });
     vec![
         ("hello", hello.payload.iter().map(|byte| format!("{byte:02x}")).collect()),
@@ -100,6 +107,7 @@ fn every_message() -> Vec<(&'static str, String)> {
         ("resize", encoded(&Request::Resize { exec_id: exec_id(), size: TerminalSize { cols: 1, rows: 2 } })),
         ("connect", encoded(&Request::Connect { port: 8080 })),
         ("stats", encoded(&Request::Stats)),
+        ("watch files", encoded(&Request::WatchFiles { path: text("a"), recursive: true })),
         ("reply done", encoded(&Reply::Done)),
         ("reply fault invalid", encoded(&fault(FaultCode::InvalidArgument))),
         ("reply fault internal", encoded(&fault(FaultCode::Internal))),
@@ -117,6 +125,7 @@ fn every_message() -> Vec<(&'static str, String)> {
         ("reply status", encoded(&Reply::Status(status))),
         ("reply connected", encoded(&Reply::Connected(true))),
         ("reply stats", encoded(&Reply::Stats(Stats { cpu_us: 1, oom_kills: 8, ..Stats::default() }))),
+        ("file changes", encode_data(&changes).unwrap().iter().map(|byte| format!("{byte:02x}")).collect()),
         ("notice expiring", notice(Notice::Expiring { term: Term::MaxLifetime, in_ms: 60_000 })),
         ("notice expired", notice(Notice::Ending(Ending::Expired(Term::Orphan)))),
         ("notice asked", notice(Notice::Ending(Ending::Asked))),

@@ -68,10 +68,9 @@ impl Walk {
         if entries.is_empty() {
             return Ok((self, None));
         }
-        let encoded = cofferdam_protocol::encode(0, &entries)
+        let batch = cofferdam_protocol::encode_data(&entries)
             .map_err(|error| fault(FaultCode::Internal, format!("a listing could not be encoded: {error}")))?;
-        let batch = encoded.into_iter().next().map(|frame| frame.payload);
-        Ok((self, batch))
+        Ok((self, Some(batch)))
     }
 
     fn next_entry(&mut self) -> Option<FileEntry> {

@@ -4,11 +4,14 @@
 //! path out of the sandbox, for there is nothing else to see.
 
 mod content;
+mod drafts;
 mod listing;
 mod place;
 mod tree;
+mod watch;
 
 pub(crate) use content::{read, write};
 pub(crate) use listing::{list, stat};
 pub(crate) use place::Place;
 pub(crate) use tree::{copy, make_dirs, mkdir, own, own_path, remove, rename};
+pub(crate) use watch::watch;
