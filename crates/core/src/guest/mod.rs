@@ -14,6 +14,7 @@ mod link;
 mod output;
 mod ports;
 mod process;
+mod watch;
 
 pub use binary::{Arch, guest_binary};
 pub use command::SpawnRequest;
@@ -23,6 +24,7 @@ pub use files::{FileContent, FileReader, FileWriter, ListRequest, WriteRequest};
 pub use output::{Chunk, OutputStream, StreamName};
 pub use ports::PortForward;
 pub use process::{Process, Recent};
+pub use watch::FileWatch;
 
 pub(crate) use command::check_env;
 pub(crate) use connection::closed_error;

@@ -1,0 +1,73 @@
+//! What happens to files in a sandbox, as it happens.
+
+use std::sync::Arc;
+
+use cofferdam_protocol::{FileChange, Reply, Request, decode};
+
+use super::channel::{Channel, unexpected};
+use super::connection::Guest;
+use super::files::check_path;
+use super::link::{Event, LinkEnd};
+use crate::Result;
+
+impl Guest {
+    /// Watches a folder, with all below it if `recursive`, or one file. From when this comes back, nothing is missed.
+    pub async fn watch_files(self: &Arc<Self>, path: &str, recursive: bool) -> Result<FileWatch> {
+        check_path(path)?;
+        let request = Request::WatchFiles { path: path.to_owned(), recursive };
+        let channel = self.begin_watch(&request).await?;
+        Ok(FileWatch { guest: Arc::clone(self), request, channel: Some(channel) })
+    }
+
+    async fn begin_watch(&self, request: &Request) -> Result<Channel> {
+        self.with_link(|link| async move {
+            // One answer when everything is watched, one at the end.
+            let mut channel = match link.request(request, 2)? {
+                Ok(channel) => channel,
+                Err(error) => return Ok(Err(error)),
+            };
+            Ok(match channel.reply().await? {
+                Ok(Reply::Done) => Ok(channel),
+                Ok(_) => Err(unexpected()),
+                Err(error) => Err(error),
+            })
+        })
+        .await
+    }
+}
+
+/// A watch over files. What is not read waits in the sandbox, up to what fits a window and the kernel's own queue; what
+/// is dropped beyond that is told as [`FileChange::Overflow`]. Dropping it ends the watch.
+pub struct FileWatch {
+    guest: Arc<Guest>,
+    request: Request,
+    channel: Option<Channel>,
+}
+
+impl FileWatch {
+    /// The next changes, at least one; none when what was watched is gone. When the link breaks, the watch is made again
+    /// on a new one, and an overflow stands for what was missed meanwhile. After an error, there are no more.
+    pub async fn next_many(&mut self) -> Result<Vec<FileChange>> {
+        let Some(channel) = &mut self.channel else { return Ok(Vec::new()) };
+        let outcome = match channel.next().await {
+            Ok(Event::Data(bytes)) => match decode::<Vec<FileChange>>(&bytes) {
+                Ok(changes) if !changes.is_empty() => return Ok(changes),
+                Ok(_) => Err(unexpected()),
+                Err(error) => Err(LinkEnd::Protocol(error.to_string()).into()),
+            },
+            Ok(Event::Reply(Reply::Done)) => Ok(Vec::new()),
+            Ok(Event::Reply(Reply::Fault(fault))) => Err(fault.into()),
+            Ok(_) => Err(unexpected()),
+            Err(LinkEnd::Broken(_)) => match self.guest.begin_watch(&self.request).await {
+                Ok(channel) => {
+                    self.channel = Some(channel);
+                    return Ok(vec![FileChange::Overflow]);
+                }
+                Err(error) => Err(error),
+            },
+            Err(end) => Err(self.guest.explain(end).await),
+        };
+        self.channel = None;
+        outcome
+    }
+}
