@@ -15,6 +15,7 @@ mod process;
 mod promise;
 mod pull;
 mod sandbox;
+mod watch;
 
 use napi_derive::napi;
 

@@ -3,6 +3,7 @@ import { SandboxError } from './errors';
 import type { Cancel, NativeEntry, NativeFileWriter, NativeSandbox, NativeWrite } from './internal/binding';
 import { abortable, type CallSite, call, callSite } from './internal/call';
 import * as check from './internal/check';
+import { type FileChange, Watch, type WatchOptions } from './watch';
 
 const READ_MAX_BYTES = 256 * 1024;
 const READ_TEXT_MAX_BYTES = 64 * 1024 * 1024;
@@ -239,6 +240,20 @@ export class Files {
         check.boolean('recursive', check.object('options', options).recursive ?? false),
       ),
     );
+  }
+
+  /**
+   * What happens to a directory's files from this call on, or to one file; with `recursive`, to everything below it.
+   * Ends when the directory itself is gone, when the loop is left, or with the signal. Who reads too slowly finds an
+   * `overflow` in place of what was dropped.
+   *
+   * @example
+   * ```ts
+   * for await (const { type, path } of files.watch('src', { recursive: true })) console.log(type, path);
+   * ```
+   */
+  watch(path: string, options: WatchOptions = {}): AsyncIterableIterator<FileChange> {
+    return new Watch(this.#native, callSite(this.watch), path, options);
   }
 }
 

@@ -44,3 +44,4 @@ export { Process } from './process';
 export { Sandbox } from './sandbox';
 export { Terminal } from './terminal';
 export { version } from './version';
+export type { FileChange, WatchOptions } from './watch';

@@ -110,6 +110,15 @@ export declare class NativeSandbox {
   start(): Promise<void>
   /** Says what shall become of a persistent workspace; without, it stays. */
   close(keepData?: boolean | undefined | null): Promise<void>
+  /** When it resolves, nothing is missed any more. */
+  watch(path: string, recursive: boolean, cancel?: Cancel | undefined | null): Promise<NativeWatch>
+}
+
+export declare class NativeWatch {
+  /** At least one; none when there will be no more. */
+  nextMany(cancel?: Cancel | undefined | null): Promise<NativeFileChange[]>
+  /** Ends the watch in the sandbox, and a read under way with it. */
+  stop(): void
 }
 
 export interface NativeChunk {
@@ -182,6 +191,12 @@ export interface NativeExecResult {
 export interface NativeFile {
   path: string
   data: Uint8Array
+}
+
+export interface NativeFileChange {
+  type: 'create' | 'change' | 'delete' | 'rename' | 'overflow'
+  path: string
+  from?: string
 }
 
 export interface NativeKilled {

@@ -17,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 use super::ByteStream;
 use super::channel::{Channel, unexpected};
 use super::link::{Attempt, Link, LinkEnd, OnNotice};
+use super::watch::Beginnings;
 use crate::{Error, ErrorCode, Result};
 
 /// How a guest is reached; a backend's box.
@@ -55,6 +56,7 @@ pub struct Guest {
     /// Cancelled when that is so.
     lifetime: RwLock<CancellationToken>,
     watched: AtomicBool,
+    pub(super) beginnings: Beginnings,
 }
 
 impl Guest {
@@ -83,6 +85,7 @@ impl Guest {
             over: RwLock::default(),
             lifetime: RwLock::default(),
             watched: AtomicBool::new(false),
+            beginnings: Beginnings::default(),
         }
     }
 
@@ -173,8 +176,13 @@ impl Guest {
         }
     }
 
-    /// The live link, made anew if need be.
+    /// The live link, made anew if need be; once every watch that was asked for before is in place.
     pub(crate) async fn link(&self) -> Result<Arc<Link>> {
+        self.beginnings.settled().await;
+        self.link_now().await
+    }
+
+    async fn link_now(&self) -> Result<Arc<Link>> {
         if let Some(error) = self.over() {
             return Err(error);
         }
@@ -234,7 +242,7 @@ impl Guest {
         let mut pause = TRY_AGAIN;
         loop {
             let linked = Instant::now();
-            let outcome = guest.upgrade()?.link().await;
+            let outcome = guest.upgrade()?.link_now().await;
             match outcome {
                 Ok(link) => {
                     let (ended, shared) = (link.ended(), Arc::downgrade(&link.shared));
@@ -277,7 +285,7 @@ impl Guest {
                 self.give_up(error)
             }
             // A box that is gone explains it better than a stream that ended.
-            LinkEnd::Broken(_) => match self.link().await {
+            LinkEnd::Broken(_) => match self.link_now().await {
                 Err(error) => error,
                 Ok(_) => end.into(),
             },
@@ -289,12 +297,20 @@ impl Guest {
     where
         F: Future<Output = Attempt<T>>,
     {
-        match attempt(self.link().await?).await {
+        self.beginnings.settled().await;
+        self.with_link_now(attempt).await
+    }
+
+    pub(super) async fn with_link_now<T, F>(&self, attempt: impl Fn(Arc<Link>) -> F) -> Result<T>
+    where
+        F: Future<Output = Attempt<T>>,
+    {
+        match attempt(self.link_now().await?).await {
             Ok(outcome) => return outcome,
             Err(LinkEnd::Broken(_)) => {}
             Err(end) => return Err(self.explain(end).await),
         }
-        match attempt(self.link().await?).await {
+        match attempt(self.link_now().await?).await {
             Ok(outcome) => outcome,
             Err(end) => Err(self.explain(end).await),
         }

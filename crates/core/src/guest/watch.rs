@@ -1,8 +1,11 @@
 //! What happens to files in a sandbox, as it happens.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use cofferdam_protocol::{FileChange, Reply, Request, decode};
+
+use tokio::sync::watch;
 
 use super::channel::{Channel, unexpected};
 use super::connection::Guest;
@@ -10,17 +13,30 @@ use super::files::check_path;
 use super::link::{Event, LinkEnd};
 use crate::Result;
 
+/// How long other calls wait for a watch to be in place. A file system that hangs must not hang them all.
+const PATIENCE: Duration = Duration::from_secs(2);
+
 impl Guest {
-    /// Watches a folder, with all below it if `recursive`, or one file. From when this comes back, nothing is missed.
-    pub async fn watch_files(self: &Arc<Self>, path: &str, recursive: bool) -> Result<FileWatch> {
-        check_path(path)?;
+    /// Watches a folder, with all below it if `recursive`, or one file. Calls that are made from now on, and not only from
+    /// when this is done, wait for it to be in place: so that what they change is told.
+    pub fn watch_files(
+        self: &Arc<Self>,
+        path: &str,
+        recursive: bool,
+    ) -> impl Future<Output = Result<FileWatch>> + Send + use<> {
+        let (guest, beginning) = (Arc::clone(self), self.beginnings.begin());
         let request = Request::WatchFiles { path: path.to_owned(), recursive };
-        let channel = self.begin_watch(&request).await?;
-        Ok(FileWatch { guest: Arc::clone(self), request, channel: Some(channel) })
+        let checked = check_path(path);
+        async move {
+            checked?;
+            let channel = guest.begin_watch(&request).await?;
+            drop(beginning);
+            Ok(FileWatch { guest, request, channel: Some(channel) })
+        }
     }
 
     async fn begin_watch(&self, request: &Request) -> Result<Channel> {
-        self.with_link(|link| async move {
+        self.with_link_now(|link| async move {
             // One answer when everything is watched, one at the end.
             let mut channel = match link.request(request, 2)? {
                 Ok(channel) => channel,
@@ -69,5 +85,31 @@ impl FileWatch {
         };
         self.channel = None;
         outcome
+    }
+}
+
+/// The watches that were asked for and are not in place yet.
+#[derive(Default)]
+pub(super) struct Beginnings(watch::Sender<usize>);
+
+impl Beginnings {
+    fn begin(&self) -> Beginning {
+        self.0.send_modify(|count| *count += 1);
+        Beginning(self.0.clone())
+    }
+
+    pub(super) async fn settled(&self) {
+        if *self.0.borrow() > 0 {
+            let mut count = self.0.subscribe();
+            let _ = tokio::time::timeout(PATIENCE, count.wait_for(|count| *count == 0)).await;
+        }
+    }
+}
+
+struct Beginning(watch::Sender<usize>);
+
+impl Drop for Beginning {
+    fn drop(&mut self) {
+        self.0.send_modify(|count| *count -= 1);
     }
 }
