@@ -16,6 +16,7 @@ mod promise;
 mod pull;
 mod sandbox;
 mod transfer;
+mod watch;
 
 use napi_derive::napi;
 

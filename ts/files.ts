@@ -4,6 +4,7 @@ import type { Cancel, NativeEntry, NativeFileWriter, NativeSandbox, NativeWrite 
 import { abortable, type CallSite, call, callSite } from './internal/call';
 import * as check from './internal/check';
 import { type TransferOptions, type TransferReport, toNativeTransfer, toProgress } from './transfer';
+import { type FileChange, Watch, type WatchOptions } from './watch';
 
 const READ_MAX_BYTES = 256 * 1024;
 const READ_TEXT_MAX_BYTES = 64 * 1024 * 1024;
@@ -268,6 +269,20 @@ export class Files {
         check.boolean('recursive', check.object('options', options).recursive ?? false),
       ),
     );
+  }
+
+  /**
+   * What happens to a directory's files from this call on, or to one file; with `recursive`, to everything below it.
+   * Ends when the directory itself is gone, when the loop is left, or with the signal. Who reads too slowly finds an
+   * `overflow` in place of what was dropped.
+   *
+   * @example
+   * ```ts
+   * for await (const { type, path } of files.watch('src', { recursive: true })) console.log(type, path);
+   * ```
+   */
+  watch(path: string, options: WatchOptions = {}): AsyncIterableIterator<FileChange> {
+    return new Watch(this.#native, callSite(this.watch), path, options);
   }
 }
 

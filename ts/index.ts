@@ -45,3 +45,4 @@ export { Sandbox } from './sandbox';
 export { Terminal } from './terminal';
 export type { TransferOptions, TransferProgress, TransferReport } from './transfer';
 export { version } from './version';
+export type { FileChange, WatchOptions } from './watch';

@@ -112,6 +112,15 @@ export declare class NativeSandbox {
   close(keepData?: boolean | undefined | null): Promise<void>
   upload(transfer: NativeTransfer, onProgress?: ((progress: NativeProgress) => void) | null | undefined, cancel?: Cancel | undefined | null): Promise<NativeTransferReport>
   download(transfer: NativeTransfer, onProgress?: ((progress: NativeProgress) => void) | null | undefined, cancel?: Cancel | undefined | null): Promise<NativeTransferReport>
+  /** When it resolves, nothing is missed any more. */
+  watch(path: string, recursive: boolean, cancel?: Cancel | undefined | null): Promise<NativeWatch>
+}
+
+export declare class NativeWatch {
+  /** At least one; none when there will be no more. */
+  nextMany(cancel?: Cancel | undefined | null): Promise<NativeFileChange[]>
+  /** Ends the watch in the sandbox, and a read under way with it. */
+  stop(): void
 }
 
 export interface NativeChunk {
@@ -184,6 +193,12 @@ export interface NativeExecResult {
 export interface NativeFile {
   path: string
   data: Uint8Array
+}
+
+export interface NativeFileChange {
+  type: 'create' | 'change' | 'delete' | 'rename' | 'overflow'
+  path: string
+  from?: string
 }
 
 export interface NativeKilled {

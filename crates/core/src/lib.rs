@@ -36,8 +36,8 @@ pub use error::{Error, ErrorCode, Result};
 pub use events::{Event, EventKind, EventStream};
 pub use file_policy::FilePolicy;
 pub use guest::{
-    Chunk, ExecRequest, ExecResult, FileContent, FileReader, FileWriter, ListRequest, OutputStream, PortForward,
-    Process, Recent, SpawnRequest, StreamName, WriteRequest,
+    Chunk, ExecRequest, ExecResult, FileContent, FileReader, FileWatch, FileWriter, ListRequest, OutputStream,
+    PortForward, Process, Recent, SpawnRequest, StreamName, WriteRequest,
 };
 #[cfg(unix)]
 pub use guest::{OnProgress, Progress, TransferReport, TransferRequest};
@@ -52,7 +52,7 @@ pub use policy::{NetworkRule, Policy};
 pub use sandbox::Sandbox;
 
 pub use cofferdam_protocol::{
-    Command, FileEntry, FileType, Killed, ProcessInfo, Stats, TerminalSize, signal_name, signal_number,
+    Command, FileChange, FileEntry, FileType, Killed, ProcessInfo, Stats, TerminalSize, signal_name, signal_number,
 };
 #[cfg(unix)]
 pub use cofferdam_tree::Skipped;

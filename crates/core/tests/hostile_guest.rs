@@ -10,7 +10,7 @@ use std::time::Duration;
 use bytes::{BufMut, BytesMut};
 use cofferdam_core::*;
 use cofferdam_protocol::{
-    Exit, Frame, GENERATION, HEADER_LEN, Kept, Kind, LINK_CHANNEL, Output, Reply, Request, WINDOW, encode,
+    Exit, Frame, GENERATION, HEADER_LEN, Kept, Kind, LINK_CHANNEL, Output, Reply, Request, WINDOW, encode, encode_data,
     encode_header,
 };
 use fake::{code, manager};
@@ -268,6 +268,48 @@ async fn a_sandbox_that_is_gone_says_so_to_every_call() {
     };
     let (calls, ()) = tokio::join!(opening, vanishing);
     assert_eq!(calls, ["SANDBOX_LOST"; 3]);
+}
+
+#[tokio::test]
+async fn changes_that_cannot_be_read_end_their_watch_and_no_other_call() {
+    // Not changes; none; more than there are bytes for; one and then something else.
+    let poisons: [&'static [u8]; 4] = [&[0xff; 40], &[0], &[0xff, 0xff, 0x03, 4], &[1, 4, 9]];
+    for poison in poisons {
+        let (manager, _) = manager(move |mut end, _| async move {
+            end.hello().await;
+            while let Some((channel, request)) = end.request().await {
+                end.reply(channel, &Reply::Done).await;
+                if matches!(request, Request::WatchFiles { .. }) {
+                    end.send(&[Frame::new(channel, Kind::Data, poison)]).await;
+                }
+            }
+        });
+        let sandbox = manager.open(OpenRequest::default()).await.unwrap();
+        let mut watch = sandbox.watch_files("/x", true).await.unwrap();
+        assert_eq!(code(watch.next_many().await), "PROTOCOL", "{poison:?}");
+        assert_eq!(watch.next_many().await.unwrap(), vec![], "an error is the end");
+        assert_eq!(code(sandbox.ping().await), "no error");
+    }
+}
+
+#[tokio::test]
+async fn a_watch_is_made_again_on_a_new_link_and_says_that_something_may_be_missing() {
+    let (manager, _) = manager(|mut end, number| async move {
+        end.hello().await;
+        let Some((channel, Request::WatchFiles { .. })) = end.request().await else { return };
+        end.reply(channel, &Reply::Done).await;
+        let change = FileChange::Create(vec![b'0' + number as u8]);
+        end.send(&[Frame::new(channel, Kind::Data, encode_data(&[change]).unwrap())]).await;
+        // The first link breaks here.
+        if number > 0 {
+            end.linger().await;
+        }
+    });
+    let sandbox = manager.open(OpenRequest::default()).await.unwrap();
+    let mut watch = sandbox.watch_files("/x", true).await.unwrap();
+    for expected in [FileChange::Create(b"0".to_vec()), FileChange::Overflow, FileChange::Create(b"1".to_vec())] {
+        assert_eq!(watch.next_many().await.unwrap(), vec![expected]);
+    }
 }
 
 proptest! {

@@ -135,9 +135,16 @@ impl Session {
         let client = self.client.as_ref().map_or(0, |presence| presence.client());
         let caller = Caller { client, listener: Rc::clone(&self.listener) };
         self.requests.spawn_local(async move {
-            // Who looks how a sandbox is, does not use it.
-            let is_use = !matches!(request, Request::Status | Request::Stats);
-            let busy = is_use.then(|| sandbox.lease.busy());
+            let busy = match request {
+                // Who looks how a sandbox is, does not use it.
+                Request::Status | Request::Stats => None,
+                // Who listens uses it once, and not for as long as nothing happens.
+                Request::WatchFiles { .. } => {
+                    sandbox.lease.touch();
+                    None
+                }
+                _ => Some(sandbox.lease.busy()),
+            };
             tokio::select! {
                 // The answer is the last thing on a channel; a host that is gone needs none.
                 _ = requests::serve(&sandbox, &caller, request, &channel) => {}

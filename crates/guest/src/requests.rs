@@ -121,5 +121,6 @@ async fn answer(sandbox: &Rc<Sandbox>, caller: &Caller, request: Request, channe
             place(&path)?.blocking(move |place| files::compare(&place, &entries)).await
         }
         Request::Resolve { path } => place(&path)?.brief(|place| Ok(files::resolve(&place))).await,
+        Request::WatchFiles { path, recursive } => files::watch(place(&path)?, recursive, channel).await,
     }
 }

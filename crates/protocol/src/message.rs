@@ -6,7 +6,7 @@
 use bytes::Bytes;
 use serde::{Serialize, de::DeserializeOwned};
 
-use crate::{Frame, GENERATION, Kind, MAX_MESSAGE};
+use crate::{Frame, GENERATION, Kind, MAX_MESSAGE, MAX_PAYLOAD};
 
 /// Longest fragment of a message in one frame.
 const FRAGMENT: usize = 64 * 1024;
@@ -49,6 +49,12 @@ pub fn encode<T: Serialize>(channel: u32, message: &T) -> Result<Vec<Frame>, Mes
     }
     frames.push(Frame::new(channel, Kind::Message, rest));
     Ok(frames)
+}
+
+/// The payload of one [`Kind::Data`] frame that carries `items`.
+pub fn encode_data<T: Serialize>(items: &[T]) -> Result<Bytes, MessageError> {
+    let bytes = postcard::to_allocvec(items).map_err(MessageError::Malformed)?;
+    if bytes.len() > MAX_PAYLOAD { Err(MessageError::TooLong) } else { Ok(bytes.into()) }
 }
 
 /// Puts a message together from its fragments.

@@ -187,6 +187,27 @@ pub struct FileEntry {
     pub target: Option<Vec<u8>>,
 }
 
+/// What happened to a file or a folder. Paths are below the watched folder, and bytes; of a watched file, its name. An
+/// empty one is the watched folder itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum FileChange {
+    /// It appeared, with all that is below it told after it.
+    Create(Vec<u8>),
+    /// Its content, its mode, its owner or its times are others.
+    Change(Vec<u8>),
+    /// It is gone, with all that was below it.
+    Delete(Vec<u8>),
+    /// It has another name, and all below it with it. What was there before is gone.
+    Rename {
+        /// Its old path.
+        from: Vec<u8>,
+        /// Its new path.
+        to: Vec<u8>,
+    },
+    /// More happened than could be told: what is below the watched folder must be looked at anew.
+    Overflow,
+}
+
 /// Why something could not be done.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fault {

@@ -165,6 +165,14 @@ pub enum Request {
         /// What may lead through links.
         path: String,
     },
+    /// Answered by [`Reply::Done`] as soon as nothing is missed any more; then [`Kind::Data`] frames, each a
+    /// `Vec<FileChange>`, until the host closes the channel or what it watches is gone, which is [`Reply::Done`] again.
+    WatchFiles {
+        /// A folder, or one file.
+        path: String,
+        /// With all folders below it.
+        recursive: bool,
+    },
 }
 
 /// What of a tree is left out.

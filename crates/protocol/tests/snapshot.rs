@@ -73,6 +73,13 @@ fn every_message() -> Vec<(&'static str, String)> {
         record.encode(&mut bytes);
         bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>()
     };
+    let changes = [
+        FileChange::Create(b"a".to_vec()),
+        FileChange::Change(b"b".to_vec()),
+        FileChange::Delete(Vec::new()),
+        FileChange::Rename { from: b"c".to_vec(), to: b"d".to_vec() },
+        FileChange::Overflow,
+    ];
     let fault = |code| Reply::Fault(Fault { code, message: text("m") });
     vec![
         ("hello", hello.payload.iter().map(|byte| format!("{byte:02x}")).collect()),
@@ -114,6 +121,7 @@ fn every_message() -> Vec<(&'static str, String)> {
         ("survey", encoded(&Request::Survey { path: text("a"), filter: filter() })),
         ("compare", encoded(&Request::Compare { path: text("a"), entries: vec![fingerprint] })),
         ("resolve", encoded(&Request::Resolve { path: text("a") })),
+        ("watch files", encoded(&Request::WatchFiles { path: text("a"), recursive: true })),
         ("reply done", encoded(&Reply::Done)),
         ("reply fault invalid", encoded(&fault(FaultCode::InvalidArgument))),
         ("reply fault internal", encoded(&fault(FaultCode::Internal))),
@@ -142,6 +150,7 @@ fn every_message() -> Vec<(&'static str, String)> {
         ("tree link", told(Record::Link { name: b"l".to_vec(), target: b"../t".to_vec(), meta })),
         ("tree skipped", told(Record::Skipped { name: b"s".to_vec(), reason: text("r") })),
         ("tree leave", told(Record::Leave)),
+        ("file changes", encode_data(&changes).unwrap().iter().map(|byte| format!("{byte:02x}")).collect()),
         ("notice expiring", notice(Notice::Expiring { term: Term::MaxLifetime, in_ms: 60_000 })),
         ("notice expired", notice(Notice::Ending(Ending::Expired(Term::Orphan)))),
         ("notice asked", notice(Notice::Ending(Ending::Asked))),

@@ -2,29 +2,13 @@
 
 use std::fs::{File, Permissions};
 use std::os::unix::fs::{FileExt, PermissionsExt};
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use cofferdam_protocol::Meta;
 use rustix::fs::{AtFlags, Gid, Mode, OFlags, Timespec, Timestamps, UTIME_OMIT, Uid, openat, renameat, unlinkat};
 use rustix::io::Errno;
 
+use crate::drafts::{Fate, draft_name};
 use crate::folder::{Folder, os};
-
-/// Ends every draft's name.
-const SUFFIX: &[u8] = b".cofferdam";
-
-/// Before that, where nothing is replaced.
-const NEW: &[u8] = b".new";
-
-/// A name beside `name` that nobody else uses. It tells whether something is about to be replaced, for those who watch.
-pub fn draft_name(name: &[u8], is_new: bool) -> Vec<u8> {
-    static NEXT: AtomicU64 = AtomicU64::new(0);
-    let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    // Short enough for any name; the rest of a cut character is nobody's concern.
-    let short = &name[..name.len().min(40)];
-    let marker = if is_new { NEW } else { b"" };
-    [b".", short, format!(".{}-{number}", std::process::id()).as_bytes(), marker, SUFFIX].concat()
-}
 
 /// Whom new things belong to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,7 +65,7 @@ impl Draft {
     pub(crate) fn begin(folder: &Folder, name: Vec<u8>, meta: Meta, placing: Placing) -> rustix::io::Result<Draft> {
         let draft = match placing {
             Placing::Direct => name.clone(),
-            Placing::Over => draft_name(&name, folder.stat(&name).is_err()),
+            Placing::Over => draft_name(&name, fate(folder, &name)),
         };
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         // Nobody else's until it has its owner and its mode.
@@ -140,6 +124,10 @@ impl Draft {
     }
 }
 
+fn fate(folder: &Folder, name: &[u8]) -> Fate {
+    if folder.stat(name).is_ok() { Fate::Replaces } else { Fate::New }
+}
+
 /// Makes a link, wherever it points.
 pub(crate) fn place_link(
     folder: &Folder,
@@ -151,7 +139,7 @@ pub(crate) fn place_link(
 ) -> rustix::io::Result<()> {
     let draft = match placing {
         Placing::Direct => name.to_vec(),
-        Placing::Over => draft_name(name, folder.stat(name).is_err()),
+        Placing::Over => draft_name(name, fate(folder, name)),
     };
     rustix::fs::symlinkat(os(target), folder, os(&draft))?;
     let placed = (|| {

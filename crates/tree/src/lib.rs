@@ -6,6 +6,7 @@
 
 mod compare;
 mod draft;
+mod drafts;
 mod folder;
 mod pack;
 mod reading;
@@ -17,7 +18,8 @@ mod unpack;
 mod walk;
 
 pub use compare::{Survey, stale};
-pub use draft::{Owner, draft_name};
+pub use draft::Owner;
+pub use drafts::{Fate, draft_fate, draft_name};
 pub use folder::Folder;
 pub use pack::Packer;
 pub use report::{Ceilings, Report, Skipped};

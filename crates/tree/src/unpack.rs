@@ -15,7 +15,8 @@ use rustix::fs::{CWD, Mode, RenameFlags, fchmod, fchown, futimens, mkdirat, rena
 use rustix::io::Errno;
 
 use crate::Trouble;
-use crate::draft::{Draft, Owner, Placing, draft_name, forgive, place_link, times};
+use crate::draft::{Draft, Owner, Placing, forgive, place_link, times};
+use crate::drafts::{Fate, draft_name};
 use crate::folder::{Folder, Trail, os};
 use crate::report::{Ceilings, Report};
 
@@ -200,7 +201,7 @@ impl Unpacker {
             }
             Err(_) => {
                 let (parent, name) = self.make_parent()?;
-                let staging = parent.join(os(&draft_name(name, true)));
+                let staging = parent.join(os(&draft_name(name, Fate::New)));
                 mkdirat(CWD, &staging, Mode::RWXU).map_err(Trouble::at("make the folder", &self.target))?;
                 let folder = Folder::open(&staging).map_err(Trouble::io("open the folder", &self.target));
                 self.place = Some(Place::New { staging });

@@ -17,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 use super::ByteStream;
 use super::channel::{Channel, unexpected};
 use super::link::{Attempt, Link, LinkEnd, OnNotice};
+use super::watch::Beginnings;
 use crate::file_policy::FilePolicy;
 use crate::{Error, ErrorCode, Result};
 
@@ -58,6 +59,7 @@ pub struct Guest {
     watched: AtomicBool,
     /// What callers may do with its files.
     pub(super) files: Arc<FilePolicy>,
+    pub(super) beginnings: Beginnings,
 }
 
 impl Guest {
@@ -94,6 +96,7 @@ impl Guest {
             lifetime: RwLock::default(),
             watched: AtomicBool::new(false),
             files,
+            beginnings: Beginnings::default(),
         }
     }
 
@@ -186,8 +189,13 @@ impl Guest {
         }
     }
 
-    /// The live link, made anew if need be.
+    /// The live link, made anew if need be; once every watch that was asked for before is in place.
     pub(crate) async fn link(&self) -> Result<Arc<Link>> {
+        self.beginnings.settled().await;
+        self.link_now().await
+    }
+
+    async fn link_now(&self) -> Result<Arc<Link>> {
         if let Some(error) = self.over() {
             return Err(error);
         }
@@ -247,7 +255,7 @@ impl Guest {
         let mut pause = TRY_AGAIN;
         loop {
             let linked = Instant::now();
-            let outcome = guest.upgrade()?.link().await;
+            let outcome = guest.upgrade()?.link_now().await;
             match outcome {
                 Ok(link) => {
                     let (ended, shared) = (link.ended(), Arc::downgrade(&link.shared));
@@ -290,7 +298,7 @@ impl Guest {
                 self.give_up(error)
             }
             // A box that is gone explains it better than a stream that ended.
-            LinkEnd::Broken(_) => match self.link().await {
+            LinkEnd::Broken(_) => match self.link_now().await {
                 Err(error) => error,
                 Ok(_) => end.into(),
             },
@@ -302,12 +310,20 @@ impl Guest {
     where
         F: Future<Output = Attempt<T>>,
     {
-        match attempt(self.link().await?).await {
+        self.beginnings.settled().await;
+        self.with_link_now(attempt).await
+    }
+
+    pub(super) async fn with_link_now<T, F>(&self, attempt: impl Fn(Arc<Link>) -> F) -> Result<T>
+    where
+        F: Future<Output = Attempt<T>>,
+    {
+        match attempt(self.link_now().await?).await {
             Ok(outcome) => return outcome,
             Err(LinkEnd::Broken(_)) => {}
             Err(end) => return Err(self.explain(end).await),
         }
-        match attempt(self.link().await?).await {
+        match attempt(self.link_now().await?).await {
             Ok(outcome) => outcome,
             Err(end) => Err(self.explain(end).await),
         }
@@ -315,8 +331,14 @@ impl Guest {
 
     /// A request with one answer.
     pub(crate) async fn call<T>(&self, request: &Request, expect: impl Fn(Reply) -> Option<T>) -> Result<T> {
+        self.beginnings.settled().await;
+        self.call_now(request, expect).await
+    }
+
+    /// The same without waiting for watches that begin.
+    pub(super) async fn call_now<T>(&self, request: &Request, expect: impl Fn(Reply) -> Option<T>) -> Result<T> {
         let reply = self
-            .with_link(|link| async move {
+            .with_link_now(|link| async move {
                 match link.request(request, 1)? {
                     Ok(mut channel) => channel.reply().await,
                     Err(error) => Ok(Err(error)),

@@ -104,7 +104,7 @@ impl Guest {
         admit(&self.files, &Path::new(&workdir).join(path))?;
         // A link in the sandbox may lead to it by another name. Only the guest sees that.
         let resolved = self
-            .call(&Request::Resolve { path: path.to_owned() }, |reply| match reply {
+            .call_now(&Request::Resolve { path: path.to_owned() }, |reply| match reply {
                 Reply::Resolved { path } => Some(path),
                 _ => None,
             })

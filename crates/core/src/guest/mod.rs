@@ -16,6 +16,7 @@ mod ports;
 mod process;
 #[cfg(unix)]
 mod transfer;
+mod watch;
 
 pub use binary::{Arch, guest_binary};
 pub use command::SpawnRequest;
@@ -27,6 +28,7 @@ pub use ports::PortForward;
 pub use process::{Process, Recent};
 #[cfg(unix)]
 pub use transfer::{OnProgress, Progress, TransferReport, TransferRequest};
+pub use watch::FileWatch;
 
 pub(crate) use command::check_env;
 pub(crate) use connection::closed_error;

@@ -3,16 +3,17 @@
 //! Invariant: a written file appears whole or not at all. It is written beside its place under another name, which is
 //! removed again whatever goes wrong, and renamed over it at the end.
 
+use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::io::Write as _;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use cofferdam_protocol::{Fault, FaultCode, Kind, Reply, Write};
-use cofferdam_tree::io_fault;
+use cofferdam_tree::{Fate, draft_name, io_fault};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
 use super::place::{Place, blocking, brief};
@@ -205,15 +206,13 @@ impl Draft {
             Err(_) => options.mode.unwrap_or(0o644),
         };
         let name = match target.file_name() {
-            Some(name) => name.to_string_lossy().into_owned(),
+            Some(name) => name,
             None => return Err(place.fault("write", &io::Error::from_raw_os_error(libc::EISDIR))),
         };
         // The folder itself first: that it is there is the common case.
         let folder = target.parent().unwrap_or(Path::new("/"));
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let short: String = name.chars().take(40).collect();
-        let path = folder.join(format!(".{short}.{number}.cofferdam"));
+        let fate = if replaced.is_ok() { Fate::Replaces } else { Fate::New };
+        let path = folder.join(OsStr::from_bytes(&draft_name(name.as_bytes(), fate)));
         // Nobody else's until it has its owner; the guest's own umask is 0.
         let mode_at_first = if place.owner == ROOT { mode } else { mode & 0o700 };
         let open = || OpenOptions::new().write(true).create_new(true).mode(mode_at_first).open(&path);
@@ -232,7 +231,7 @@ impl Draft {
                 .and_then(|()| draft.file.set_permissions(std::fs::Permissions::from_mode(mode)));
             given.map_err(|error| draft.place.fault("write", &error))?;
         }
-        if name.len() > 255 {
+        if draft.target.file_name().is_some_and(|name| name.len() > 255) {
             return Err(draft.place.fault("write", &io::Error::from_raw_os_error(libc::ENAMETOOLONG)));
         }
         Ok(draft)

@@ -57,9 +57,9 @@ pub(super) fn batch<T: Serialize>(
     if batch.is_empty() {
         return Ok(None);
     }
-    let encoded = cofferdam_protocol::encode(0, &batch)
+    let encoded = cofferdam_protocol::encode_data(&batch)
         .map_err(|error| fault(FaultCode::Internal, format!("a listing could not be encoded: {error}")))?;
-    Ok(encoded.into_iter().next().map(|frame| frame.payload))
+    Ok(Some(encoded))
 }
 
 struct Walk {

@@ -8,9 +8,11 @@ mod listing;
 mod place;
 mod transfer;
 mod tree;
+mod watch;
 
 pub(crate) use content::{read, write};
 pub(crate) use listing::{list, stat};
 pub(crate) use place::Place;
 pub(crate) use transfer::{compare, pack, resolve, survey, unpack};
 pub(crate) use tree::{copy, make_dirs, mkdir, own, own_path, remove, rename};
+pub(crate) use watch::watch;
