@@ -15,6 +15,7 @@ mod process;
 mod promise;
 mod pull;
 mod sandbox;
+mod store;
 
 use napi_derive::napi;
 

@@ -8,6 +8,7 @@ use tokio_util::task::TaskTracker;
 use crate::backend::Backend;
 use crate::events::Events;
 use crate::id::random_u128;
+use crate::store::{Store, StoreOptions};
 
 /// Shared by a manager, its pool and its sandboxes.
 pub(crate) struct Host {
@@ -16,12 +17,13 @@ pub(crate) struct Host {
     /// The same on all links of this manager.
     pub(crate) client: u128,
     pub(crate) background: Background,
+    pub(crate) store: Option<Store>,
 }
 
 impl Host {
-    pub(crate) fn new(backend: Arc<dyn Backend>) -> Arc<Host> {
+    pub(crate) fn new(backend: Arc<dyn Backend>, store: Option<StoreOptions>) -> Arc<Host> {
         let (events, background) = (Events::default(), Background::default());
-        Arc::new(Host { backend, events, client: random_u128(), background })
+        Arc::new(Host { backend, events, client: random_u128(), background, store: store.map(Store::new) })
     }
 }
 
