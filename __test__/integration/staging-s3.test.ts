@@ -11,7 +11,7 @@ describeWithEngine('staging with S3', () => {
   beforeAll(async () => {
     await server.start();
     sandbox = await testManager({ store: server.options }).open({ image: IMAGES.alpine });
-    await sandbox.exec('head -c 40M /dev/urandom > big');
+    await sandbox.exec('head -c 41943040 /dev/urandom > big');
     await sandbox.files.write('in', 'x');
   });
   afterEach(() => {
@@ -67,8 +67,8 @@ describeWithEngine('staging with S3', () => {
       const options = { ...server.options, ...wrong };
       const other = await testManager({ store: options }).open({ image: IMAGES.alpine });
       await other.files.write('in', 'x');
-      for (const call of [other.publish('in', 'denied'), other.stage('large', 'out')]) {
-        const error = await call.catch((reason) => reason);
+      for (const call of [() => other.publish('in', 'denied'), () => other.stage('large', 'out')]) {
+        const error = await call().catch((reason) => reason);
         expect(error).toMatchObject({ code: 'PERMISSION_DENIED', details: { store: 's3' } });
         const said = `${error.stack} ${JSON.stringify(error.details)}`;
         expect(said).not.toContain(options.accessKeyId);

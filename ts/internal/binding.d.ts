@@ -51,6 +51,12 @@ export declare class NativeOutput {
   stop(): void
 }
 
+/** A port of the sandbox on the host's loopback. */
+export declare class NativePortForward {
+  get hostPort(): number
+  close(): void
+}
+
 export declare class NativeProcess {
   get execId(): string
   get pid(): number
@@ -67,12 +73,65 @@ export declare class NativeProcess {
 }
 
 /** A pull under way. */
-export declare class NativePull {}
+export declare class NativePull {
+  /** At least one step; none when the image is there. */
+  nextMany(cancel?: Cancel | undefined | null): Promise<NativePullProgress[]>
+}
+
+export declare class NativeSandbox {
+  writeFile(write: NativeWrite, data: Uint8Array, cancel?: Cancel | undefined | null): Promise<NativeWritten>
+  fileWriter(write: NativeWrite): Promise<NativeFileWriter>
+  readFile(path: string, offset: number, limit: number, cancel?: Cancel | undefined | null): Promise<NativeContent>
+  fileReader(path: string, offset: number, limit: number): Promise<NativeFileReader>
+  list(path: string, recursive: boolean, maxEntries: number): Promise<NativeEntry[]>
+  stat(path: string): Promise<NativeEntry | null>
+  mkdir(path: string, mode?: number | undefined | null): Promise<void>
+  rename(from: string, to: string): Promise<void>
+  copy(from: string, to: string): Promise<void>
+  remove(path: string, recursive: boolean): Promise<boolean>
+  get id(): string
+  get key(): string
+  get image(): string
+  get workdir(): string
+  get created(): boolean
+  exec(command: NativeCommand, stdin?: Uint8Array | undefined | null, cancel?: Cancel | undefined | null): Promise<NativeExecResult>
+  spawn(command: NativeCommand): Promise<NativeProcess>
+  /** A process on a terminal; an empty command is the user's own shell. */
+  terminal(command: NativeCommand, size: NativeTerminalSize): Promise<NativeProcess>
+  forward(port: number, hostPort?: number | undefined | null): Promise<NativePortForward>
+  stats(): Promise<NativeStats>
+  process(execId: string): Promise<NativeProcess>
+  processes(): Promise<NativeProcessInfo[]>
+  info(): Promise<NativeSandboxInfo>
+  setLimits(limits: NativeLimits): Promise<void>
+  /** 0 means never. */
+  extend(idleTimeoutMs?: number | undefined | null, maxLifetimeMs?: number | undefined | null): Promise<void>
+  stop(): Promise<void>
+  start(): Promise<void>
+  /** Says what shall become of a persistent workspace; without, it stays. */
+  close(keepData?: boolean | undefined | null): Promise<void>
+  stage(key: string, write: NativeWrite, sha256?: string | undefined | null, maxBytes?: number | undefined | null, cancel?: Cancel | undefined | null): Promise<NativeStaged>
+  publish(path: string, key?: string | undefined | null, maxBytes?: number | undefined | null, cancel?: Cancel | undefined | null): Promise<NativePublished>
+}
 
 export interface NativeChunk {
   seq: number
   isStderr: boolean
   data: Buffer
+}
+
+export interface NativeCommand {
+  command: string | Array<string>
+  cwd?: string
+  /** Name, value, name, value… */
+  env: Array<string>
+  user?: string
+  timeoutMs?: number
+  killGraceMs: number
+  maxOutputBytes: number
+  detached: boolean
+  keepStdin: boolean
+  logBytes?: number
 }
 
 export interface NativeContent {
@@ -108,9 +167,28 @@ export interface NativeEvent {
   details: string
 }
 
+export interface NativeExecResult {
+  execId: string
+  exitCode: number
+  signal?: string
+  stdout: string
+  stderr: string
+  durationMs: number
+  timedOut: boolean
+  oomKilled: boolean
+  killed: Array<NativeKilled>
+  stdoutTruncated: boolean
+  stderrTruncated: boolean
+}
+
 export interface NativeFile {
   path: string
   data: Uint8Array
+}
+
+export interface NativeKilled {
+  pid: number
+  command: string
 }
 
 export interface NativeLimits {
@@ -135,6 +213,16 @@ export interface NativeManagerOptions {
   store?: NativeStore
 }
 
+export interface NativeNats {
+  servers: Array<string>
+  bucket: string
+  create: boolean
+  user?: string
+  password?: string
+  token?: string
+  credentialsFile?: string
+}
+
 export interface NativeOpen {
   scope: NativeScope
   session: string
@@ -153,6 +241,14 @@ export interface NativeOpen {
   timeoutMs?: number
 }
 
+export interface NativeProcessInfo {
+  execId: string
+  pid: number
+  command: string
+  ageMs: number
+  exitCode?: number
+}
+
 export interface NativePrune {
   volumes: boolean
   olderThanMs: number
@@ -162,6 +258,12 @@ export interface NativePrune {
 export interface NativePruneReport {
   sandboxes: Array<string>
   volumes: Array<string>
+}
+
+export interface NativePublished {
+  key: string
+  sizeBytes: number
+  sha256: string
 }
 
 export interface NativePullProgress {
@@ -176,6 +278,15 @@ export interface NativeRecent {
   chunks: Array<NativeChunk>
   done: boolean
   lostBytes: number
+}
+
+export interface NativeS3 {
+  bucket: string
+  region: string
+  endpoint?: string
+  accessKeyId: string
+  secretAccessKey: string
+  sessionToken?: string
 }
 
 export interface NativeSandboxInfo {
@@ -195,6 +306,36 @@ export interface NativeScope {
   workflow?: string
   agent?: string
   user?: string
+}
+
+export interface NativeStaged {
+  path: string
+  sizeBytes: number
+  sha256: string
+}
+
+export interface NativeStats {
+  cpuMs: number
+  memoryBytes: number
+  memoryPeakBytes: number
+  pids: number
+  ioReadBytes: number
+  ioWriteBytes: number
+  workspaceBytes: number
+  oomKills: number
+}
+
+/** One of them; none is the memory of the manager. */
+export interface NativeStore {
+  nats?: NativeNats
+  s3?: NativeS3
+  folder?: string
+  prefix: string
+}
+
+export interface NativeTerminalSize {
+  cols: number
+  rows: number
 }
 
 export interface NativeTls {
@@ -219,3 +360,6 @@ export interface NativeWritten {
   path: string
   sizeBytes: number
 }
+
+/** This build's version, which must be the package's own. */
+export declare function version(): string

@@ -8,8 +8,8 @@ type NatsOptions = Extract<ObjectStoreOptions, { type: 'nats' }>;
 type S3Options = Extract<ObjectStoreOptions, { type: 's3' }>;
 
 export function toNativeStore(options: ObjectStoreOptions, environment: NodeJS.ProcessEnv): NativeStore {
-  const { type } = check.object('store', options);
-  switch (type) {
+  check.object('store', options);
+  switch (options.type) {
     case 'nats':
       return { nats: toNativeNats(options), prefix: prefix(options.prefix) };
     case 's3':
@@ -19,7 +19,7 @@ export function toNativeStore(options: ObjectStoreOptions, environment: NodeJS.P
     case 'memory':
       return { prefix: '' };
     default:
-      throw check.invalid('store.type', '"nats", "s3", "folder" or "memory"', type);
+      throw check.invalid('store.type', '"nats", "s3", "folder" or "memory"', (options as { type?: unknown }).type);
   }
 }
 

@@ -9,6 +9,9 @@ use crate::{Error, ErrorCode, Result};
 /// How long a store may leave us without an answer.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 
+/// A server may answer at length.
+const MAX_MESSAGE: usize = 1000;
+
 /// Shorter ones would be found in innocent words.
 const MIN_SECRET: usize = 4;
 
@@ -82,13 +85,13 @@ impl Faults {
 
     pub(super) fn missing(&self, key: &ObjectKey) -> Error {
         let message = format!("nothing is stored under {:?} in {}", key.as_str(), self.name());
-        self.error(ErrorCode::FileNotFound, message).with("key", key.as_str())
+        self.error(ErrorCode::FileNotFound, message).with("key", key.given())
     }
 
     /// What is stored is not what was stored.
     pub(super) fn damaged(&self, key: &ObjectKey, why: impl std::fmt::Display) -> Error {
         let message = format!("the object {:?} in {} is damaged: {why}", key.as_str(), self.name());
-        self.error(ErrorCode::Protocol, message).with("key", key.as_str())
+        self.error(ErrorCode::Protocol, message).with("key", key.given())
     }
 
     /// Waits for an answer, but not for ever.
@@ -110,7 +113,8 @@ impl Faults {
 
     fn scrub(&self, message: &str) -> String {
         let secrets = self.secrets.iter().map(Secret::reveal).filter(|secret| secret.len() >= MIN_SECRET);
-        secrets.fold(message.to_owned(), |message, secret| message.replace(secret, "***"))
+        let said = secrets.fold(message.to_owned(), |message, secret| message.replace(secret, "***"));
+        said.chars().take(MAX_MESSAGE).collect()
     }
 }
 

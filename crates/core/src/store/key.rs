@@ -7,25 +7,35 @@ const MAX_KEY: usize = 1024;
 
 /// A name that every store takes, with the store's prefix before it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct ObjectKey(String);
+pub(super) struct ObjectKey {
+    whole: String,
+    /// Where the name begins that the caller gave.
+    given: usize,
+}
 
 impl ObjectKey {
     pub(super) fn new(prefix: &str, key: &str) -> Result<ObjectKey> {
         check("key", key)?;
         let prefix = prefix.trim_end_matches('/');
         if prefix.is_empty() {
-            return Ok(ObjectKey(key.to_owned()));
+            return Ok(ObjectKey { whole: key.to_owned(), given: 0 });
         }
         check("prefix", prefix)?;
         let whole = format!("{prefix}/{key}");
         if whole.len() > MAX_KEY {
             return Err(refused("key", key, &format!("with the prefix it is longer than {MAX_KEY} bytes")));
         }
-        Ok(ObjectKey(whole))
+        Ok(ObjectKey { given: whole.len() - key.len(), whole })
     }
 
+    /// As the store knows it.
     pub(super) fn as_str(&self) -> &str {
-        &self.0
+        &self.whole
+    }
+
+    /// As the caller knows it.
+    pub(super) fn given(&self) -> &str {
+        &self.whole[self.given..]
     }
 }
 
@@ -79,7 +89,8 @@ mod tests {
     #[test]
     fn stays_under_its_prefix() {
         for prefix in ["tenant/7", "tenant/7/"] {
-            assert_eq!(ObjectKey::new(prefix, "a/b").unwrap().as_str(), "tenant/7/a/b");
+            let key = ObjectKey::new(prefix, "a/b").unwrap();
+            assert_eq!((key.as_str(), key.given()), ("tenant/7/a/b", "a/b"));
         }
         for prefix in ["/tenant", "../tenant", "tenant//7"] {
             assert!(ObjectKey::new(prefix, "a").is_err(), "{prefix:?}");

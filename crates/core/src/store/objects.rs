@@ -64,7 +64,7 @@ impl Objects {
         // As it is, not encoded: others must find it under the same name.
         let refused = |error| {
             let message = format!("{:?} cannot be a key of {}: {error}", key.as_str(), self.faults.name());
-            self.faults.error(ErrorCode::InvalidArgument, message).with("key", key.as_str())
+            self.faults.error(ErrorCode::InvalidArgument, message).with("key", key.given())
         };
         Path::parse(key.as_str()).map_err(refused)
     }
@@ -255,7 +255,7 @@ fn explain(faults: &Faults, doing: &str, key: &ObjectKey, error: &object_store::
             _ => faults.error(ErrorCode::Protocol, format!("{doing}: {} answered: {text}", faults.name())),
         },
     };
-    error.with("key", key.as_str())
+    error.with("key", key.given())
 }
 
 /// What S3 and those who speak as it does say when there is no room.

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex as SyncMutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_nats::connection::State;
-use async_nats::jetstream::context::{GetStreamError, GetStreamErrorKind};
+use async_nats::jetstream::context::{GetStreamError, GetStreamErrorKind, ObjectStoreErrorKind};
 use async_nats::jetstream::object_store::{Config, ObjectStore};
 use async_nats::jetstream::stream::{ConsumerError, ConsumerErrorKind};
 use async_nats::jetstream::{Context, ContextBuilder, ErrorCode as Code};
@@ -160,6 +160,10 @@ impl Connection {
         let name = self.bucket_name();
         let error = match context.get_object_store(name).await {
             Ok(bucket) => return Ok(bucket),
+            Err(error) if error.kind() == ObjectStoreErrorKind::InvalidBucketName => {
+                let message = format!("{name:?} is not a name of a bucket: use letters, digits, - and _");
+                return Err(self.faults.error(ErrorCode::InvalidArgument, message).with("bucket", name));
+            }
             Err(error) => error,
         };
         if !(self.options.create && code_of(&error) == Some(Code::STREAM_NOT_FOUND)) {
@@ -235,10 +239,6 @@ impl Connection {
                 | Code::STREAM_STORE_FAILED,
             ) => faults.full(doing, error),
             Some(_) => faults.error(ErrorCode::Protocol, format!("{doing}: {} answered: {error}", faults.name())),
-            None if error.to_string().contains("invalid bucket name") => {
-                let message = format!("{name:?} is not a name of a bucket: use letters, digits, - and _");
-                faults.error(ErrorCode::InvalidArgument, message)
-            }
             None => match complaint {
                 Some(text) if text.to_lowercase().contains("permissions violation") => faults.refused(doing, text),
                 Some(text) => faults.unreachable(doing, format!("{error}; {text}")),

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use async_nats::connection::State;
 use async_nats::jetstream::consumer::{AckPolicy, Consumer, pull};
 use async_nats::jetstream::object_store::ObjectInfo;
 use bytes::Bytes;
@@ -64,6 +65,9 @@ impl Reader {
                 async { batch.next().await.transpose().map_err(|error| connection.faults().unreachable(doing, error)) };
             let Some(message) = connection.faults().patient(doing, next).await? else {
                 self.batch = None;
+                if self.session.client.connection_state() != State::Connected {
+                    return Err(self.connection.faults().unreachable(&self.doing, "the connection broke"));
+                }
                 if !self.fruitful {
                     return Err(self.connection.faults().damaged(&self.key, "a part of it is missing"));
                 }
