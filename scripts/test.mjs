@@ -4,6 +4,7 @@
 //   npm test -- <jest args>  build, then only the jest tests that match
 
 import { command } from './lifetime.mjs';
+import { ensureNats } from './nats.mjs';
 import { ensureRegistry } from './registry.mjs';
 import { boxed, Steps } from './steps.mjs';
 import { Unavailable } from './unavailable.mjs';
@@ -44,8 +45,9 @@ await command(async () => {
 async function testEnvironment(preparing) {
   try {
     const engine = await preparing;
-    const registry = await ensureRegistry();
-    return { engine, env: { DOCKER_HOST: engine.host, ...(registry && { COFFERDAM_TEST_REGISTRY: registry }) } };
+    const programs = { COFFERDAM_TEST_REGISTRY: await ensureRegistry(), COFFERDAM_TEST_NATS: await ensureNats() };
+    const found = Object.fromEntries(Object.entries(programs).filter(([, program]) => program));
+    return { engine, env: { DOCKER_HOST: engine.host, ...found } };
   } catch (error) {
     if (!(error instanceof Unavailable) || isCi()) throw error;
     const skipped = boxed(`The Docker suites were SKIPPED.\n\n${error.message}`);

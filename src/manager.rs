@@ -136,6 +136,7 @@ impl NativeManager {
                 max_lifetime: millis(options.max_lifetime_ms),
                 orphan: millis(options.orphan_timeout_ms),
             },
+            store: options.store.map(Into::into),
         };
         NativeManager { manager: Manager::new(options) }
     }

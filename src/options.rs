@@ -7,6 +7,7 @@ use napi::bindgen_prelude::{Either, Uint8Array};
 use napi_derive::napi;
 
 use crate::convert::{bytes, command, millis};
+use crate::store::NativeStore;
 
 #[napi(object)]
 pub struct NativeManagerOptions {
@@ -23,6 +24,7 @@ pub struct NativeManagerOptions {
     pub max_lifetime_ms: f64,
     pub orphan_timeout_ms: f64,
     pub warm: Vec<NativeWarm>,
+    pub store: Option<NativeStore>,
 }
 
 #[napi(object)]

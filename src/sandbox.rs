@@ -1,4 +1,4 @@
-//! A sandbox: its commands. Its files are in [`crate::files`].
+//! A sandbox: its commands. Its files are in [`crate::files`], its way to the object store in [`crate::store`].
 
 use std::sync::Arc;
 

@@ -74,12 +74,7 @@ export class Files {
     const site = callSite(this.write);
     await call(site, async () => check.object('options', options));
     return abortable(site, options.signal, async (cancel) => {
-      const write: NativeWrite = {
-        path: check.text('path', path),
-        mode: options.mode === undefined ? undefined : checkMode(options.mode),
-        keepExisting: options.overwrite === false,
-        user: check.optionalText('user', options.user),
-      };
+      const write = toNativeWrite(path, options);
       if (isStream(data)) return this.#writeStream(write, data, cancel, options.signal);
       return this.#native.writeFile(write, check.bytes('data', data), cancel);
     });
@@ -298,6 +293,16 @@ async function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal | undef
   } finally {
     signal.removeEventListener('abort', onAbort);
   }
+}
+
+/** @internal */
+export function toNativeWrite(path: string, options: WriteOptions): NativeWrite {
+  return {
+    path: check.text('path', path),
+    mode: options.mode === undefined ? undefined : checkMode(options.mode),
+    keepExisting: options.overwrite === false,
+    user: check.optionalText('user', options.user),
+  };
 }
 
 function checkMode(mode: number): number {

@@ -7,6 +7,7 @@ import { endAtExit } from './internal/exit';
 import { toEngineInfo, toSandboxEvent, toSandboxInfo } from './internal/info';
 import { native } from './internal/native';
 import { merge, toNativeLimits, toNativeOpen, toNativeScope, toNativeTls, toNativeWarm } from './internal/open';
+import { toNativeStore } from './internal/store';
 import type {
   EngineInfo,
   OpenOptions,
@@ -65,6 +66,7 @@ export class SandboxManager implements AsyncDisposable {
       maxLifetimeMs: check.timeout('maxLifetimeMs', options.maxLifetimeMs ?? lease.maxLifetimeMs) ?? 0,
       orphanTimeoutMs: check.timeout('orphanTimeoutMs', options.orphanTimeoutMs ?? lease.orphanTimeoutMs) ?? 0,
       warm: toNativeWarm(this.#defaults, options.warm),
+      store: options.store === undefined ? undefined : toNativeStore(options.store, process.env),
     });
     this.#forgetExit = endAtExit(this.#native);
     // Not before the caller has had a chance to listen.

@@ -74,6 +74,76 @@ export interface SandboxManagerOptions {
    * A sandbox ends after so long with no program linked to it; 5 minutes, or `COFFERDAM_ORPHAN_TIMEOUT`. 0 means never.
    */
   orphanTimeoutMs?: number;
+  /** Where `sandbox.stage()` reads and `sandbox.publish()` writes. Reached on first use; no sandbox ever sees it. */
+  store?: ObjectStoreOptions;
+}
+
+/**
+ * An object store. With `prefix`, all keys are under it. For S3, what is left out comes from the usual `AWS_*` environment
+ * variables; an endpoint without TLS is used only when it is named as `http://`.
+ *
+ * @example
+ * ```ts
+ * new SandboxManager({ store: { type: 'nats', servers: 'nats://localhost:4222', bucket: 'files', create: true } });
+ * ```
+ */
+export type ObjectStoreOptions =
+  | {
+      /** A bucket of NATS JetStream's object store. */
+      type: 'nats';
+      servers: string | string[];
+      bucket: string;
+      /** Make the bucket when it is missing. */
+      create?: boolean;
+      user?: string;
+      password?: string;
+      token?: string;
+      /** Path of a `.creds` file. */
+      credentialsFile?: string;
+      prefix?: string;
+    }
+  | {
+      /** A bucket of S3, or of what speaks as it does. */
+      type: 's3';
+      bucket: string;
+      region?: string;
+      endpoint?: string;
+      accessKeyId?: string;
+      secretAccessKey?: string;
+      sessionToken?: string;
+      prefix?: string;
+    }
+  | {
+      /** A folder of the host, which must be there. */
+      type: 'folder';
+      path: string;
+      prefix?: string;
+    }
+  | {
+      /** The manager's own memory: for tests. */
+      type: 'memory';
+    };
+
+/** How to bring an object into a sandbox. */
+export interface StageOptions {
+  /** What its SHA-256 must be, in hexadecimal. Where it is not, no file appears. */
+  sha256?: string;
+  /** Permission bits; those of the file it replaces, or 0644, unless told. */
+  mode?: number;
+  /** False refuses to replace a file, with `FILE_EXISTS`. */
+  overwrite?: boolean;
+  /** Whom it belongs to; whom commands run as unless told. */
+  user?: string;
+  /** A larger object rejects with `LIMIT_EXCEEDED`. */
+  maxBytes?: number;
+  signal?: AbortSignal;
+}
+
+/** How to store a file of a sandbox. */
+export interface PublishOptions {
+  /** A larger file rejects with `LIMIT_EXCEEDED`. */
+  maxBytes?: number;
+  signal?: AbortSignal;
 }
 
 /** Which sandbox, and what it shall be if it is made. */

@@ -1,4 +1,4 @@
-import { Files } from './files';
+import { Files, toNativeWrite } from './files';
 import type { NativeProcess, NativeSandbox } from './internal/binding';
 import { abortable, type CallSite, call, callSite } from './internal/call';
 import * as check from './internal/check';
@@ -12,9 +12,11 @@ import type {
   Limits,
   PortForward,
   ProcessInfo,
+  PublishOptions,
   SandboxInfo,
   SandboxStats,
   SpawnOptions,
+  StageOptions,
   TerminalOptions,
 } from './options';
 import { Process } from './process';
@@ -143,6 +145,61 @@ export class Sandbox implements AsyncDisposable {
       const { hostPort } = native;
       return { hostPort, url: `http://127.0.0.1:${hostPort}`, close, [Symbol.asyncDispose]: close };
     });
+  }
+
+  /**
+   * Brings an object of the manager's `store` into the sandbox, streamed through the host. The file appears whole and
+   * verified, or not at all; a missing object rejects with `FILE_NOT_FOUND`, one that is not what it should be with
+   * `PROTOCOL`.
+   *
+   * @example
+   * ```ts
+   * const { path, sizeBytes, sha256 } = await sandbox.stage('datasets/2024.csv', 'data/2024.csv');
+   * ```
+   */
+  async stage(
+    key: string,
+    path: string,
+    options: StageOptions = {},
+  ): Promise<{ path: string; sizeBytes: number; sha256: string }> {
+    const site = callSite(this.stage);
+    await call(site, async () => check.object('options', options));
+    return abortable(site, options.signal, async (cancel) =>
+      this.#native.stage(
+        check.text('key', key),
+        toNativeWrite(path, options),
+        check.optionalText('sha256', options.sha256),
+        options.maxBytes === undefined ? undefined : check.count('maxBytes', options.maxBytes),
+        cancel,
+      ),
+    );
+  }
+
+  /**
+   * Stores a file of the sandbox in the manager's `store`, streamed through the host, under `files/f_<random>` unless told.
+   * The object appears whole or not at all. A directory rejects with `IS_A_DIRECTORY`.
+   *
+   * @example
+   * ```ts
+   * const { key, sha256 } = await sandbox.publish('out/report.pdf');
+   * await otherSandbox.stage(key, 'report.pdf', { sha256 });
+   * ```
+   */
+  async publish(
+    path: string,
+    key?: string,
+    options: PublishOptions = {},
+  ): Promise<{ key: string; sizeBytes: number; sha256: string }> {
+    const site = callSite(this.publish);
+    await call(site, async () => check.object('options', options));
+    return abortable(site, options.signal, async (cancel) =>
+      this.#native.publish(
+        check.text('path', path),
+        check.optionalText('key', key),
+        options.maxBytes === undefined ? undefined : check.count('maxBytes', options.maxBytes),
+        cancel,
+      ),
+    );
   }
 
   /** What it uses. Cheap enough to ask each second, and not counted as activity. */

@@ -225,6 +225,17 @@ export interface NativeManagerOptions {
   maxLifetimeMs: number
   orphanTimeoutMs: number
   warm: Array<NativeWarm>
+  store?: NativeStore
+}
+
+export interface NativeNats {
+  servers: Array<string>
+  bucket: string
+  create: boolean
+  user?: string
+  password?: string
+  token?: string
+  credentialsFile?: string
 }
 
 export interface NativeOpen {
@@ -271,6 +282,12 @@ export interface NativePruneReport {
   volumes: Array<string>
 }
 
+export interface NativePublished {
+  key: string
+  sizeBytes: number
+  sha256: string
+}
+
 export interface NativePullProgress {
   image: string
   layer?: string
@@ -283,6 +300,15 @@ export interface NativeRecent {
   chunks: Array<NativeChunk>
   done: boolean
   lostBytes: number
+}
+
+export interface NativeS3 {
+  bucket: string
+  region: string
+  endpoint?: string
+  accessKeyId: string
+  secretAccessKey: string
+  sessionToken?: string
 }
 
 export interface NativeSandboxInfo {
@@ -318,6 +344,14 @@ export interface NativeStats {
   ioWriteBytes: number
   workspaceBytes: number
   oomKills: number
+}
+
+/** One of them; none is the memory of the manager. */
+export interface NativeStore {
+  nats?: NativeNats
+  s3?: NativeS3
+  folder?: string
+  prefix: string
 }
 
 export interface NativeTerminalSize {

@@ -9,6 +9,7 @@ use crate::backend::Backend;
 use crate::events::Events;
 use crate::file_policy::FilePolicy;
 use crate::id::random_u128;
+use crate::store::{Store, StoreOptions};
 
 /// Shared by a manager, its pool and its sandboxes.
 pub(crate) struct Host {
@@ -19,12 +20,14 @@ pub(crate) struct Host {
     pub(crate) background: Background,
     /// What callers may do with files, in all sandboxes.
     pub(crate) files: Arc<FilePolicy>,
+    /// What files are staged from and published to.
+    pub(crate) store: Option<Store>,
 }
 
 impl Host {
-    pub(crate) fn new(backend: Arc<dyn Backend>, files: Arc<FilePolicy>) -> Arc<Host> {
+    pub(crate) fn new(backend: Arc<dyn Backend>, files: Arc<FilePolicy>, store: Option<StoreOptions>) -> Arc<Host> {
         let (events, background) = (Events::default(), Background::default());
-        Arc::new(Host { backend, events, client: random_u128(), background, files })
+        Arc::new(Host { backend, events, client: random_u128(), background, files, store: store.map(Store::new) })
     }
 }
 

@@ -31,6 +31,7 @@ mod pool;
 mod register;
 mod sandbox;
 mod sessions;
+mod store;
 
 pub use error::{Error, ErrorCode, Result};
 pub use events::{Event, EventKind, EventStream};
@@ -50,6 +51,7 @@ pub use options::{
 };
 pub use policy::{NetworkRule, Policy};
 pub use sandbox::Sandbox;
+pub use store::{NatsOptions, Published, S3Options, Secret, StageRequest, Staged, StoreKind, StoreOptions};
 
 pub use cofferdam_protocol::{
     Command, FileChange, FileEntry, FileType, Killed, ProcessInfo, Stats, TerminalSize, signal_name, signal_number,

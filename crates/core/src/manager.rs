@@ -69,7 +69,7 @@ impl Manager {
     /// A manager on any backend.
     pub fn with_backend(backend: Arc<dyn Backend>, options: ManagerOptions) -> Manager {
         Manager(Arc::new(Inner {
-            host: Host::new(backend, Arc::clone(&options.policy.files)),
+            host: Host::new(backend, Arc::clone(&options.policy.files), options.store),
             policy: options.policy,
             timeouts: options.timeouts,
             owner: random_id(""),
@@ -245,6 +245,9 @@ impl Manager {
             }
         });
         let (closed, ()) = tokio::join!(join_all(closing), self.0.host.background.end());
+        if let Some(store) = &self.0.host.store {
+            store.close().await;
+        }
         self.0.host.events.end();
         closed.into_iter().collect()
     }

@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::key::{Scope, Session};
 use crate::policy::Policy;
+use crate::store::StoreOptions;
 
 /// Where relative paths start and commands run.
 pub const DEFAULT_WORKDIR: &str = "/workspace";
@@ -66,6 +67,8 @@ pub struct ManagerOptions {
     pub timeouts: Timeouts,
     /// Sandboxes to keep ready.
     pub warm: Vec<WarmRequest>,
+    /// Where sandboxes stage from and publish to.
+    pub store: Option<StoreOptions>,
 }
 
 /// So many sandboxes, ready for an open that asks for the same.

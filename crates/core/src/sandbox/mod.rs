@@ -17,6 +17,7 @@ use crate::guest::{Guest, closed_error};
 use crate::host::Host;
 use crate::options::Limits;
 use crate::sessions::raise;
+use crate::store::Store;
 use crate::{Error, ErrorCode, Result};
 
 use body::Body;
@@ -81,6 +82,16 @@ impl Sandbox {
 
     fn check_open(&self) -> Result<()> {
         if self.is_closed() { Err(closed_error(&self.id)) } else { Ok(()) }
+    }
+
+    /// The manager's object store.
+    pub(crate) fn store(&self) -> Result<&Store> {
+        self.check_open()?;
+        let missing = || {
+            let message = "this manager has no object store to stage from or publish to; set store in its options";
+            Error::invalid(message)
+        };
+        self.host.store.as_ref().ok_or_else(missing)
     }
 
     /// Keeps the link, so that the guest knows that it has a host, and tells when the sandbox is gone.
