@@ -209,11 +209,6 @@ pub trait Backend: Send + Sync {
     /// Ends a box and removes all that belongs to it but a persistent workspace. One that is gone already is fine.
     async fn remove(&self, handle: &str) -> Result<()>;
 
-    /// Whether a box whose guest said that it ends is gone with all that belongs to it; waits a while for that.
-    async fn is_over(&self, _handle: &str) -> Result<bool> {
-        Ok(false)
-    }
-
     /// Gives a box another claim. False when somebody else holds that.
     async fn rename(&self, _handle: &str, _claim: &str) -> Result<bool> {
         Err(unsupported("give a sandbox to a session"))

@@ -126,16 +126,14 @@ impl Guest {
     }
 
     /// As [`Guest::close`], but first the guest itself is told, so that it tells all who are linked; one that does not
-    /// listen is left to its backend. True when it said goodbye.
-    pub(crate) async fn end(&self, error: Error) -> bool {
+    /// listen is left to its backend.
+    pub(crate) async fn end(&self, error: Error) {
         let farewell = self.ask_to_end();
         *self.over.write().unwrap_or_else(PoisonError::into_inner) = Some(error.clone());
-        let has_ended = match farewell {
-            Some(farewell) => tokio::time::timeout(FAREWELL, farewell.wait()).await.is_ok(),
-            None => false,
-        };
+        if let Some(farewell) = farewell {
+            let _ = tokio::time::timeout(FAREWELL, farewell.wait()).await;
+        }
         self.close(error);
-        has_ended
     }
 
     /// After [`Guest::close`]: the sandbox runs again, and this is its first stream.

@@ -236,16 +236,15 @@ impl Sandbox {
             return Ok(());
         }
         let over = self.guest.over();
-        let has_ended = self.guest.end(closed_error(&self.id)).await;
+        self.guest.end(closed_error(&self.id)).await;
         if over.is_none() {
             self.tell_closed(reason);
         }
-        if over.is_some_and(|error| error.code() == Some(ErrorCode::SandboxClosed)) {
-            return Ok(());
-        }
-        let (backend, handle) = (&self.host.backend, self.body.handle());
         // A guest that said it ends may have lied.
-        if has_ended && backend.is_over(&handle).await? { Ok(()) } else { backend.remove(&handle).await }
+        match over.and_then(|error| error.code()) {
+            Some(ErrorCode::SandboxClosed) => Ok(()),
+            _ => self.host.backend.remove(&self.body.handle()).await,
+        }
     }
 }
 

@@ -94,7 +94,7 @@ pub(super) async fn fill(engine: &Engine, image: &str) -> Result<()> {
         .await
         .map_err(|error| engine.error("fill the guest's volume", error));
     let removed = engine.remove(&helper).await;
-    uploaded.and(removed.map(drop))
+    uploaded.and(removed)
 }
 
 fn archive(guest: &[u8]) -> Result<Vec<u8>> {

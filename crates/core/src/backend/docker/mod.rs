@@ -22,7 +22,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bollard::Docker as Client;
-use bollard::models::{ContainerInspectResponse, ContainerState, ContainerStateStatusEnum, ContainerUpdateBody};
+use bollard::models::ContainerUpdateBody;
 use bollard::query_parameters::{ListContainersOptions, RemoveContainerOptions, RenameContainerOptions};
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, Shared};
@@ -38,10 +38,7 @@ use error::{engine_error, status};
 /// No single call to an engine takes longer, but for pulls.
 pub(crate) const CALL_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How long an engine may take to remove a container that has ended, before we do it.
-const BY_ITSELF: Duration = Duration::from_secs(3);
-
-/// How long an engine may take to remove a container.
+/// How long an engine may take to remove a container that has ended.
 const REMOVAL: Duration = Duration::from_secs(10);
 
 /// A Docker engine, found and asked on first use.
@@ -131,38 +128,24 @@ impl Engine {
         engine_error(doing, &self.host, error)
     }
 
-    /// False when it was gone already. One that has ended is removed by the engine itself, and given the time for it: Docker
-    /// 20.10 does not keep two removals of one container apart, and lists a nameless ghost of it for ever after.
-    async fn remove(&self, handle: &str) -> Result<bool> {
+    async fn remove(&self, handle: &str) -> Result<()> {
         self.obituaries.forget(handle);
-        match self.client.inspect_container(handle, None).await {
-            Err(error) if status(&error) == Some(404) => return Ok(false),
-            Ok(ContainerInspectResponse {
-                state: Some(ContainerState { running: Some(false), status, .. }), ..
-            }) if status != Some(ContainerStateStatusEnum::CREATED) && self.is_gone_within(handle, BY_ITSELF).await => {
-                return Ok(true);
-            }
-            _ => {}
-        }
         let options = RemoveContainerOptions { force: true, v: true, link: false };
         match self.client.remove_container(handle, Some(options)).await {
-            Ok(()) => Ok(true),
-            Err(error) if status(&error) == Some(404) => Ok(false),
-            // On its way: the guest has ended by itself in this moment.
-            Err(error) if status(&error) == Some(409) => Ok(self.is_gone_within(handle, REMOVAL).await),
-            Err(error) => Err(self.error("remove the sandbox", error)),
-        }
-    }
-
-    /// Waits for a container that the engine removes by itself.
-    async fn is_gone_within(&self, handle: &str, patience: Duration) -> bool {
-        let deadline = tokio::time::Instant::now() + patience;
-        loop {
-            match self.client.inspect_container(handle, None).await {
-                Err(error) if status(&error) == Some(404) => return true,
-                _ if tokio::time::Instant::now() >= deadline => return false,
-                _ => tokio::time::sleep(Duration::from_millis(5)).await,
+            Ok(()) => Ok(()),
+            Err(error) if status(&error) == Some(404) => Ok(()),
+            // On its way: the guest has ended by itself in this moment, and the engine removes what is left of it.
+            Err(error) if status(&error) == Some(409) => {
+                let deadline = tokio::time::Instant::now() + REMOVAL;
+                while tokio::time::Instant::now() < deadline {
+                    match self.client.inspect_container(handle, None).await {
+                        Err(error) if status(&error) == Some(404) => break,
+                        _ => tokio::time::sleep(Duration::from_millis(5)).await,
+                    }
+                }
+                Ok(())
             }
+            Err(error) => Err(self.error("remove the sandbox", error)),
         }
     }
 }
@@ -268,13 +251,7 @@ impl Backend for Docker {
     }
 
     async fn remove(&self, handle: &str) -> Result<()> {
-        self.engine().await?.remove(handle).await.map(drop)
-    }
-
-    async fn is_over(&self, handle: &str) -> Result<bool> {
-        let engine = self.engine().await?;
-        engine.obituaries.forget(handle);
-        Ok(engine.is_gone_within(handle, BY_ITSELF).await)
+        self.engine().await?.remove(handle).await
     }
 
     async fn rename(&self, handle: &str, claim: &str) -> Result<bool> {

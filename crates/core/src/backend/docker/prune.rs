@@ -18,7 +18,7 @@ const STARTING: Duration = Duration::from_secs(120);
 pub(super) async fn prune(engine: &Engine, request: &PruneRequest) -> Result<PruneReport> {
     let mut report = PruneReport::default();
     for container in dead_containers(engine, request).await? {
-        if request.dry_run || engine.remove(&container).await.unwrap_or(false) {
+        if request.dry_run || engine.remove(&container).await.is_ok() {
             report.sandboxes.push(container);
         }
     }
