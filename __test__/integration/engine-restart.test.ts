@@ -44,7 +44,7 @@ describeWithEngine('an engine that is killed and started again', () => {
     expect(again.created).toBe(true);
     expect((await again.exec('echo again')).stdout).toBe('again\n');
     await manager.close();
-    const left = await engine.client.listContainers({ all: true });
+    const left = await engine.containers();
     expect(left.map(({ Names }) => Names)).toEqual([]);
   });
 
@@ -78,7 +78,7 @@ describeWithEngine('an engine that is killed and started again', () => {
     // What was half made when everything died is found by the next program that comes along.
     await until(async () => {
       await manager.prune();
-      return (await docker.listContainers({ all: true })).length === 0;
+      return (await engine?.containers())?.length === 0;
     });
     const { Volumes } = await docker.listVolumes();
     const names = (Volumes ?? []).map(({ Name }) => Name).filter((name) => !name.startsWith('cofferdam-guest-'));
