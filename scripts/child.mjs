@@ -26,16 +26,18 @@ export async function exited(child) {
  *
  * @param {object} [options]
  * @param {Record<string, string>} [options.env] added to our own environment
+ * @param {string} [options.cwd]
  * @param {'show' | 'keep'} [options.output] `show` passes it through; `keep` is silent and puts the last
  *   lines in the error
  * @param {(line: string) => void} [options.onLine] with `keep`: gets each line of stdout instead
  * @param {'kill' | 'finish'} [options.interrupt] what an ending command does with it: `finish` is for work
  *   that must not be cut in half (dpkg)
  */
-export async function run(command, args, { env = {}, output = 'show', onLine, interrupt = 'kill' } = {}) {
+export async function run(command, args, { env = {}, cwd, output = 'show', onLine, interrupt = 'kill' } = {}) {
   const stream = output === 'show' ? 'inherit' : 'pipe';
   const child = launch(command, args, {
     env: { ...process.env, ...env },
+    cwd,
     stdio: ['ignore', stream, stream],
   });
   const exit = exited(child);

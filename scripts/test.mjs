@@ -3,6 +3,7 @@
 //   npm test                 all of it
 //   npm test -- <jest args>  build, then only the jest tests that match
 
+import { fuzz } from './fuzz.mjs';
 import { command } from './lifetime.mjs';
 import { ensureNats } from './nats.mjs';
 import { ensureRegistry } from './registry.mjs';
@@ -29,6 +30,7 @@ await command(async () => {
 
   const { env, engine, skipped } = await testEnvironment(preparing);
   if (everything) await steps.run('cargo test', 'cargo', ['test', '--workspace'], { env });
+  if (everything) await steps.time('fuzz', () => fuzz({ seconds: 60 }));
   await steps.run('jest', 'npx', ['jest', ...jestArgs], { env });
   if (everything && engine && process.getuid?.() === 0) {
     // Root reaches guests past the engine; everybody else, and every remote engine, has only this way.

@@ -110,6 +110,8 @@ export declare class NativeSandbox {
   start(): Promise<void>
   /** Says what shall become of a persistent workspace; without, it stays. */
   close(keepData?: boolean | undefined | null): Promise<void>
+  stage(key: string, write: NativeWrite, sha256?: string | undefined | null, maxBytes?: number | undefined | null, cancel?: Cancel | undefined | null): Promise<NativeStaged>
+  publish(path: string, key?: string | undefined | null, maxBytes?: number | undefined | null, cancel?: Cancel | undefined | null): Promise<NativePublished>
   upload(transfer: NativeTransfer, onProgress?: ((progress: NativeProgress) => void) | null | undefined, cancel?: Cancel | undefined | null): Promise<NativeTransferReport>
   download(transfer: NativeTransfer, onProgress?: ((progress: NativeProgress) => void) | null | undefined, cancel?: Cancel | undefined | null): Promise<NativeTransferReport>
   /** When it resolves, nothing is missed any more. */
@@ -221,6 +223,9 @@ export interface NativeManagerOptions {
   allowedImages?: Array<string>
   maxLimits: NativeLimits
   denyNetwork: boolean
+  blockedPaths: Array<string>
+  maxFileBytes?: number
+  maxFiles?: number
   idleTimeoutMs: number
   maxLifetimeMs: number
   orphanTimeoutMs: number
@@ -333,6 +338,12 @@ export interface NativeScope {
 export interface NativeSkipped {
   path: string
   reason: string
+}
+
+export interface NativeStaged {
+  path: string
+  sizeBytes: number
+  sha256: string
 }
 
 export interface NativeStats {
