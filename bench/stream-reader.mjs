@@ -3,10 +3,8 @@
 //
 //   node bench/stream-reader.mjs <contestant> <run id> <bytes>
 
-import { readFileSync, writeFileSync } from 'node:fs';
 import { contestant } from './contestants/index.mjs';
-
-const SAMPLE_MS = 10;
+import { watchMemory } from './memory.mjs';
 
 const [id, runId, wanted] = process.argv.slice(2);
 const bytes = Number(wanted);
@@ -30,38 +28,4 @@ try {
   console.log(JSON.stringify({ ms, growthBytes: passesThrough ? growthBytes : null }));
 } finally {
   await reader.stop();
-}
-
-function watchMemory() {
-  const kernelCounts = resetKernelPeak();
-  const start = process.memoryUsage.rss();
-  let peak = start;
-  let looked = 0;
-  const look = () => {
-    const now = performance.now();
-    if (now - looked < SAMPLE_MS) return;
-    looked = now;
-    peak = Math.max(peak, process.memoryUsage.rss());
-  };
-  const timer = setInterval(look, SAMPLE_MS);
-  const growth = () => {
-    clearInterval(timer);
-    return Math.max(peak, kernelCounts ? kernelPeak() : 0) - start;
-  };
-  return { look, growth };
-}
-
-/** Linux keeps the exact peak, and lets us start it anew; elsewhere the samples must do. */
-function resetKernelPeak() {
-  try {
-    writeFileSync('/proc/self/clear_refs', '5');
-    return true;
-  } catch {
-    return false;
-  }
-}
-
-function kernelPeak() {
-  const [, kib] = /VmHWM:\s+(\d+) kB/.exec(readFileSync('/proc/self/status', 'utf8'));
-  return Number(kib) * 1024;
 }

@@ -84,8 +84,17 @@ const TARGETS = {
   'keys-at-once': [within('keys-at-once', 'dockerode', 1.3)],
   terminal: [below('terminal', 2, 'ms', 'p50')],
   stream: [throughput('stream-rate', 'docker-cli', 1), below('stream-memory', 64, 'MiB', 'max')],
+  trees: [
+    within('upload-big', 'docker-cli', 1),
+    within('download-big', 'docker-cli', 1),
+    faster('upload-small', 'docker-cli', 3),
+    faster('download-small', 'docker-cli', 3),
+    holds('trees', 'identical by content, mode, time and target'),
+    below('trees-memory', 64, 'MiB', 'max'),
+  ],
+  staging: [below('staging-memory', 64, 'MiB', 'max')],
   load: [below('load', 30, 'ms', 'p50')],
-  guest: [below('guest-size', 2, 'MB', 'max'), below('guest-memory', 3, 'MB', 'max')],
+  guest: [below('guest-size', 3, 'MB', 'max'), below('guest-memory', 3, 'MB', 'max')],
   'idle-sessions': [below('idle-memory', 100, 'KB', 'max'), below('idle-cpu', 0.5, '%', 'max')],
   'many-commands': [
     below('many-memory', 5, 'MB', 'max'),

@@ -8,7 +8,7 @@ import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { run } from './child.mjs';
 import { command } from './lifetime.mjs';
-import { requireTools, ROOT } from './workspace.mjs';
+import { ROOT, requireTools } from './workspace.mjs';
 
 /** What `cargo fuzz` gives the compiler, without the sanitizers, which need a nightly one. */
 const COVERAGE = [

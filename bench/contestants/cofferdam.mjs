@@ -41,6 +41,22 @@ export class Cofferdam {
     return bytes;
   }
 
+  async upload(from, name) {
+    await this.#sandbox.files.upload(from, `${PLACE}/${name}`);
+  }
+
+  async download(name, to) {
+    await this.#sandbox.files.download(`${PLACE}/${name}`, to);
+  }
+
+  async sync(from, name) {
+    await this.#sandbox.files.upload(from, `${PLACE}/${name}`, { sync: true });
+  }
+
+  async forget(name) {
+    await this.#sandbox.files.remove(`${PLACE}/${name}`, { recursive: true });
+  }
+
   async list(name) {
     return (await this.#sandbox.files.list(`${PLACE}/${name}`)).length;
   }

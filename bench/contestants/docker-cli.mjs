@@ -71,6 +71,18 @@ export class DockerCli {
     return path.join(this.#folder, `${name}.copy`);
   }
 
+  async upload(from, name) {
+    await output('docker', ['cp', from, `${this.#container}:${PLACE}/${name}`]);
+  }
+
+  async download(name, to) {
+    await output('docker', ['cp', `${this.#container}:${PLACE}/${name}`, to]);
+  }
+
+  async forget(name) {
+    await output('docker', ['exec', this.#container, 'rm', '-rf', `${PLACE}/${name}`]);
+  }
+
   async list(name) {
     return linesOfListing(await output('docker', ['exec', this.#container, 'ls', '-lA', `${PLACE}/${name}`]));
   }

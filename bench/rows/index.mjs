@@ -15,9 +15,11 @@ import { listing } from './listing.mjs';
 import { load } from './load.mjs';
 import { manyCommands } from './many-commands.mjs';
 import { resume } from './resume.mjs';
+import { staging } from './staging.mjs';
 import { stream } from './stream.mjs';
 import { terminal } from './terminal.mjs';
 import { together } from './together.mjs';
+import { trees } from './trees.mjs';
 import { warmOpen } from './warm-open.mjs';
 
 /**
@@ -45,6 +47,8 @@ export const ROWS = {
   'keys-at-once': keysAtOnce,
   files,
   stream,
+  trees,
+  staging,
   forward,
   load,
   guest,

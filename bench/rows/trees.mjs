@@ -1,0 +1,143 @@
+// Whole trees between the host's disk and a container: one big file, many small ones, and real trees, which must come back as
+// they were.
+
+import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import {
+  createReadStream,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readlinkSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { pipeline } from 'node:stream/promises';
+import { fileURLToPath } from 'node:url';
+import { compare, summary, timed } from '../measure.mjs';
+import { output } from '../program.mjs';
+import { labelsOf } from '../ring.mjs';
+import { randomBytes } from './files.mjs';
+
+const CARRIER = fileURLToPath(new URL('../tree-carrier.mjs', import.meta.url));
+const BIG_BYTES = 500_000_000;
+const SMALL_FILES = 10_000;
+const SMALL_BYTES = 1_000;
+const PER_FOLDER = 100;
+
+/** The checkout with all that was built and installed in it, and Debian's own documentation, icons and what not. */
+const REAL_TREES = [fileURLToPath(new URL('../../', import.meta.url)), '/usr/share'];
+
+export async function trees({ contestants, planned, quick, runId }) {
+  const home = mkdtempSync(path.join(os.tmpdir(), 'cofferdam-bench-trees-'));
+  try {
+    const able = contestants.filter((contestant) => contestant.upload);
+    const rows = [];
+    const plan = planned({ rounds: 5 });
+    for (const { id, title, from } of [bigFile(home, quick), smallFiles(home, quick)]) {
+      const back = path.join(home, `${id}-back`);
+      const fresh = () => rmSync(back, { recursive: true, force: true });
+      let number = 0;
+      // To a new place each time; what is there already is removed outside of the clock.
+      const up = async (contestant) => {
+        await contestant.forget('tree');
+        return timed(() => contestant.upload(from, 'tree'));
+      };
+      const down = async (contestant) => {
+        if (number++ === 0) for (const each of able) await up(each);
+        fresh();
+        return timed(() => contestant.download('tree', back));
+      };
+      const sync = async (contestant) => timed(() => contestant.sync(from, 'tree'));
+      const ours = able.filter((contestant) => contestant.sync);
+      rows.push({ id: `upload-${id}`, title: `upload ${title}`, unit: 'ms', values: await compare(able, up, plan) });
+      rows.push({
+        id: `download-${id}`,
+        title: `download ${title}`,
+        unit: 'ms',
+        values: await compare(able, down, plan),
+      });
+      rows.push({
+        id: `sync-${id}`,
+        title: `  nothing changed, sync`,
+        unit: 'ms',
+        values: await compare(ours, sync, plan),
+      });
+    }
+    const growths = [];
+    const times = [];
+    for (const tree of REAL_TREES.filter((folder) => existsSync(folder))) {
+      const back = path.join(home, 'real');
+      const { ms, growthBytes } = await roundTrip(tree, back, runId);
+      growths.push(growthBytes / 1024 ** 2);
+      times.push(ms);
+      rmSync(back, { recursive: true, force: true });
+    }
+    const row = (id, title, unit, samples) => ({ id, title, unit, values: { cofferdam: summary(samples) } });
+    rows.push(row('trees', 'the checkout and /usr/share, in and out again', 'ms', times));
+    rows.push(row('trees-memory', '  peak growth of memory', 'MiB', growths));
+    return rows;
+  } finally {
+    rmSync(home, { recursive: true, force: true });
+  }
+}
+
+function bigFile(home, quick) {
+  const bytes = quick ? BIG_BYTES / 10 : BIG_BYTES;
+  const from = path.join(home, 'big');
+  writeFileSync(from, randomBytes(bytes));
+  return { id: 'big', title: `one file of ${bytes / 1e6} MB`, from };
+}
+
+function smallFiles(home, quick) {
+  const count = quick ? SMALL_FILES / 10 : SMALL_FILES;
+  const from = path.join(home, 'small');
+  for (let folder = 0; folder < count / PER_FOLDER; folder += 1) {
+    mkdirSync(path.join(from, `${folder}`), { recursive: true });
+    for (let file = 0; file < PER_FOLDER; file += 1) {
+      writeFileSync(path.join(from, `${folder}`, `${file}`), randomBytes(SMALL_BYTES));
+    }
+  }
+  return { id: 'small', title: `${count.toLocaleString('en')} files of 1 KB`, from };
+}
+
+async function roundTrip(tree, back, runId) {
+  const before = await look(tree);
+  const result = JSON.parse(
+    await output(process.execPath, [CARRIER, JSON.stringify(labelsOf(runId)), 'tree', tree, back]),
+  );
+  const after = await look(back);
+  for (const [name, what] of before) assert.equal(after.get(name), what, `${tree}: ${JSON.stringify(name)}`);
+  assert.equal(after.size, before.size, `${tree}: something more came back`);
+  return result;
+}
+
+/** Content, mode, time and target of everything below a folder, by path; names are bytes, not all of them are text. */
+async function look(root) {
+  const seen = new Map();
+  const pending = [Buffer.from(root.replace(/\/$/, ''))];
+  const skip = pending[0].length;
+  while (pending.length > 0) {
+    const place = pending.pop();
+    const stat = lstatSync(place, { bigint: true });
+    // Sockets and the like are skipped, and told so.
+    if (!stat.isFile() && !stat.isDirectory() && !stat.isSymbolicLink()) continue;
+    let what = `${stat.mode & 0o777n} ${stat.mtimeNs}`;
+    if (stat.isSymbolicLink()) what = `-> ${readlinkSync(place, 'latin1')} ${stat.mtimeNs}`;
+    if (stat.isFile()) what += ` ${stat.size} ${await digest(place)}`;
+    seen.set(place.subarray(skip).toString('latin1'), what);
+    if (!stat.isDirectory()) continue;
+    for (const name of readdirSync(place, 'buffer')) pending.push(Buffer.concat([place, Buffer.from('/'), name]));
+  }
+  return seen;
+}
+
+async function digest(file) {
+  const hash = createHash('md5');
+  await pipeline(createReadStream(file), hash);
+  return hash.digest('hex');
+}
