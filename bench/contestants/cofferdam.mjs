@@ -53,10 +53,6 @@ export class Cofferdam {
     await this.#sandbox.files.upload(from, `${PLACE}/${name}`, { sync: true });
   }
 
-  async forget(name) {
-    await this.#sandbox.files.remove(`${PLACE}/${name}`, { recursive: true });
-  }
-
   async list(name) {
     return (await this.#sandbox.files.list(`${PLACE}/${name}`)).length;
   }

@@ -79,10 +79,6 @@ export class DockerCli {
     await output('docker', ['cp', `${this.#container}:${PLACE}/${name}`, to]);
   }
 
-  async forget(name) {
-    await output('docker', ['exec', this.#container, 'rm', '-rf', `${PLACE}/${name}`]);
-  }
-
   async list(name) {
     return linesOfListing(await output('docker', ['exec', this.#container, 'ls', '-lA', `${PLACE}/${name}`]));
   }

@@ -39,20 +39,13 @@ export async function trees({ contestants, planned, quick, runId }) {
     const rows = [];
     const plan = planned({ rounds: 5 });
     for (const { id, title, from } of [bigFile(home, quick), smallFiles(home, quick)]) {
-      const back = path.join(home, `${id}-back`);
-      const fresh = () => rmSync(back, { recursive: true, force: true });
       let number = 0;
-      // To a new place each time; what is there already is removed outside of the clock.
-      const up = async (contestant) => {
-        await contestant.forget('tree');
-        return timed(() => contestant.upload(from, 'tree'));
-      };
-      const down = async (contestant) => {
-        if (number++ === 0) for (const each of able) await up(each);
-        fresh();
-        return timed(() => contestant.download('tree', back));
-      };
-      const sync = async (contestant) => timed(() => contestant.sync(from, 'tree'));
+      // To a new place each time, and nothing is removed meanwhile: for a minute, ext4 looks for inodes that were not deleted
+      // just now, and all would be measured by that.
+      const up = (contestant) => timed(() => contestant.upload(from, `${id}-${number++}`));
+      const down = (contestant) => timed(() => contestant.download(`${id}-kept`, path.join(home, `${id}-${number++}`)));
+      const sync = (contestant) => timed(() => contestant.sync(from, `${id}-kept`));
+      for (const contestant of able) await contestant.upload(from, `${id}-kept`);
       const ours = able.filter((contestant) => contestant.sync);
       rows.push({ id: `upload-${id}`, title: `upload ${title}`, unit: 'ms', values: await compare(able, up, plan) });
       rows.push({

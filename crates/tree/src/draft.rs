@@ -50,6 +50,32 @@ pub(crate) enum Placing {
     Over,
 }
 
+/// What new files get from the kernel without being asked: each thing that need not be set is a system call less.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Defaults {
+    umask: u32,
+    /// To be given to new files; absent where they have it already.
+    owner: Option<Owner>,
+}
+
+impl Defaults {
+    pub(crate) fn new(owner: Option<Owner>) -> Defaults {
+        let own = Owner { uid: rustix::process::geteuid().as_raw(), gid: rustix::process::getegid().as_raw() };
+        Defaults { umask: umask(), owner: owner.filter(|owner| *owner != own) }
+    }
+
+    fn gives(&self, mode: u32) -> bool {
+        self.owner.is_none() && mode & (self.umask | 0o7000) == 0
+    }
+}
+
+/// The mask of this process; all of it where it cannot be read without changing it.
+fn umask() -> u32 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("Umask:"));
+    mask.and_then(|mask| u32::from_str_radix(mask.trim(), 8).ok()).unwrap_or(0o777)
+}
+
 /// A file that is not there yet.
 #[derive(Debug)]
 pub(crate) struct Draft {
@@ -58,19 +84,28 @@ pub(crate) struct Draft {
     /// Its name until it is whole.
     draft: Vec<u8>,
     meta: Meta,
+    defaults: Defaults,
     offset: u64,
+    ends_in_hole: bool,
 }
 
 impl Draft {
-    pub(crate) fn begin(folder: &Folder, name: Vec<u8>, meta: Meta, placing: Placing) -> rustix::io::Result<Draft> {
+    pub(crate) fn begin(
+        folder: &Folder,
+        name: Vec<u8>,
+        meta: Meta,
+        placing: Placing,
+        defaults: Defaults,
+    ) -> rustix::io::Result<Draft> {
         let draft = match placing {
             Placing::Direct => name.clone(),
             Placing::Over => draft_name(&name, fate(folder, &name)),
         };
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         // Nobody else's until it has its owner and its mode.
-        let file = File::from(openat(folder, os(&draft), flags, Mode::from_raw_mode(0o600))?);
-        Ok(Draft { file, name, draft, meta, offset: 0 })
+        let mode = if defaults.gives(meta.mode) { meta.mode } else { 0o600 };
+        let file = File::from(openat(folder, os(&draft), flags, Mode::from_raw_mode(mode))?);
+        Ok(Draft { file, name, draft, meta, defaults, offset: 0, ends_in_hole: false })
     }
 
     pub(crate) fn offset(&self) -> u64 {
@@ -80,6 +115,7 @@ impl Draft {
     pub(crate) fn write(&mut self, content: &[u8]) -> std::io::Result<()> {
         self.file.write_all_at(content, self.offset)?;
         self.offset += content.len() as u64;
+        self.ends_in_hole = false;
         Ok(())
     }
 
@@ -88,29 +124,31 @@ impl Draft {
         match self.offset.checked_add(hole).filter(|offset| i64::try_from(*offset).is_ok()) {
             Some(offset) => {
                 self.offset = offset;
+                self.ends_in_hole = true;
                 true
             }
             None => false,
         }
     }
 
-    pub(crate) fn commit(self, folder: &Folder, owner: Option<Owner>) -> std::io::Result<()> {
-        let done = self.complete(folder, owner);
+    pub(crate) fn commit(self, folder: &Folder) -> std::io::Result<()> {
+        let done = self.complete(folder);
         if done.is_err() {
             self.abandon(folder);
         }
         done
     }
 
-    fn complete(&self, folder: &Folder, owner: Option<Owner>) -> std::io::Result<()> {
-        if self.file.metadata()?.len() != self.offset {
+    fn complete(&self, folder: &Folder) -> std::io::Result<()> {
+        if self.ends_in_hole {
             self.file.set_len(self.offset)?;
         }
-        if let Some(owner) = owner {
-            let (uid, gid) = owner.ids();
+        if let Some((uid, gid)) = self.defaults.owner.map(Owner::ids) {
             forgive(rustix::fs::fchown(&self.file, uid, gid))?;
         }
-        self.file.set_permissions(Permissions::from_mode(self.meta.mode))?;
+        if !self.defaults.gives(self.meta.mode) {
+            self.file.set_permissions(Permissions::from_mode(self.meta.mode))?;
+        }
         forgive(rustix::fs::futimens(&self.file, &times(self.meta)))?;
         if self.draft != self.name {
             renameat(folder, os(&self.draft), folder, os(&self.name))?;
@@ -135,7 +173,7 @@ pub(crate) fn place_link(
     target: &[u8],
     meta: Meta,
     placing: Placing,
-    owner: Option<Owner>,
+    defaults: Defaults,
 ) -> rustix::io::Result<()> {
     let draft = match placing {
         Placing::Direct => name.to_vec(),
@@ -143,7 +181,7 @@ pub(crate) fn place_link(
     };
     rustix::fs::symlinkat(os(target), folder, os(&draft))?;
     let placed = (|| {
-        if let Some((uid, gid)) = owner.map(Owner::ids) {
+        if let Some((uid, gid)) = defaults.owner.map(Owner::ids) {
             forgive(rustix::fs::chownat(folder, os(&draft), uid, gid, AtFlags::SYMLINK_NOFOLLOW))?;
         }
         forgive(rustix::fs::utimensat(folder, os(&draft), &times(meta), AtFlags::SYMLINK_NOFOLLOW))?;

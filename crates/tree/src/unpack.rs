@@ -15,7 +15,7 @@ use rustix::fs::{CWD, Mode, RenameFlags, fchmod, fchown, futimens, mkdirat, rena
 use rustix::io::Errno;
 
 use crate::Trouble;
-use crate::draft::{Draft, Owner, Placing, forgive, place_link, times};
+use crate::draft::{Defaults, Draft, Owner, Placing, forgive, place_link, times};
 use crate::drafts::{Fate, draft_name};
 use crate::folder::{Folder, Trail, os};
 use crate::report::{Ceilings, Report};
@@ -36,6 +36,7 @@ pub struct UnpackOptions {
 pub struct Unpacker {
     target: PathBuf,
     options: UnpackOptions,
+    defaults: Defaults,
     decoder: TreeDecoder,
     place: Option<Place>,
     levels: Vec<Level>,
@@ -67,6 +68,7 @@ impl Unpacker {
         Unpacker {
             // A link at the target itself is the caller's own, and followed.
             target: target.canonicalize().unwrap_or_else(|_| target.to_owned()),
+            defaults: Defaults::new(options.owner),
             options,
             decoder: TreeDecoder::default(),
             place: None,
@@ -266,7 +268,8 @@ impl Unpacker {
         self.options.ceilings.admit_count(&path, self.report.files + self.report.links + 1)?;
         let (meta, placing) = (self.masked(meta), self.placing());
         let Some(folder) = self.folder() else { return Ok(()) };
-        let draft = Draft::begin(folder, name.clone(), meta, placing).map_err(Trouble::at("write", &path))?;
+        let draft =
+            Draft::begin(folder, name.clone(), meta, placing, self.defaults).map_err(Trouble::at("write", &path))?;
         self.draft = Some(draft);
         if !is_root {
             self.trail.push(&name);
@@ -290,7 +293,7 @@ impl Unpacker {
     fn commit_draft(&mut self) -> Result<(), Trouble> {
         let path = self.path(b"");
         if let (Some(draft), Some(folder)) = (self.draft.take(), self.folder()) {
-            draft.commit(folder, self.options.owner).map_err(Trouble::io("write", &path))?;
+            draft.commit(folder).map_err(Trouble::io("write", &path))?;
             self.report.files += 1;
         }
         if !self.levels.is_empty() {
@@ -303,7 +306,7 @@ impl Unpacker {
         let path = self.path(name);
         self.options.ceilings.admit_count(&path, self.report.files + self.report.links + 1)?;
         let Some(folder) = self.folder() else { return Ok(()) };
-        place_link(folder, name, target, meta, self.placing(), self.options.owner)
+        place_link(folder, name, target, meta, self.placing(), self.defaults)
             .map_err(Trouble::at("make the link", &path))?;
         self.report.links += 1;
         Ok(())
