@@ -247,6 +247,8 @@ async function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal | undef
   let onAbort = () => {};
   const aborted = new Promise<never>((_, reject) => {
     onAbort = () => reject(signal.reason);
+    // The source itself may have aborted it just now.
+    if (signal.aborted) onAbort();
     signal.addEventListener('abort', onAbort, { once: true });
   });
   try {
