@@ -42,5 +42,16 @@ export type {
 } from './options';
 export { Process } from './process';
 export { Sandbox } from './sandbox';
+export type {
+  GlobOptions,
+  GlobResult,
+  GrepMatch,
+  GrepOptions,
+  GrepResult,
+  LineRange,
+  ReplaceOptions,
+  ReplaceResult,
+  SearchOptions,
+} from './search';
 export { Terminal } from './terminal';
 export { version } from './version';

@@ -110,6 +110,11 @@ export declare class NativeSandbox {
   start(): Promise<void>
   /** Says what shall become of a persistent workspace; without, it stays. */
   close(keepData?: boolean | undefined | null): Promise<void>
+  glob(glob: NativeGlob, cancel?: Cancel | undefined | null): Promise<NativeEntries>
+  grep(grep: NativeGrep, cancel?: Cancel | undefined | null): Promise<NativeMatches>
+  replace(replace: NativeReplace, cancel?: Cancel | undefined | null): Promise<NativeReplaced>
+  readLines(path: string, from: number, to: number | undefined | null, limit: number, cancel?: Cancel | undefined | null): Promise<NativeContent>
+  writeMany(files: Array<NativeFile>): Promise<void>
 }
 
 export interface NativeChunk {
@@ -145,6 +150,11 @@ export interface NativeEngineInfo {
   /** JSON */
   abilities: string
   limits: Record<string, 'enforced' | 'watched' | 'none'>
+}
+
+export interface NativeEntries {
+  entries: Array<NativeEntry>
+  truncated: boolean
 }
 
 export interface NativeEntry {
@@ -184,6 +194,25 @@ export interface NativeFile {
   data: Uint8Array
 }
 
+export interface NativeGlob {
+  scope: NativeSearchScope
+  patterns: Array<string>
+  maxResults: number
+}
+
+export interface NativeGrep {
+  scope: NativeSearchScope
+  pattern: string
+  literal: boolean
+  ignoreCase: boolean
+  include: Array<string>
+  before: number
+  after: number
+  maxMatches: number
+  maxMatchesPerFile: number
+  maxFileBytes: number
+}
+
 export interface NativeKilled {
   pid: number
   command: string
@@ -208,6 +237,22 @@ export interface NativeManagerOptions {
   maxLifetimeMs: number
   orphanTimeoutMs: number
   warm: Array<NativeWarm>
+}
+
+export interface NativeMatch {
+  path: string
+  line: number
+  column: number
+  text: string
+  before: Array<string>
+  after: Array<string>
+}
+
+export interface NativeMatches {
+  matches: Array<NativeMatch>
+  truncated: boolean
+  filesSearched: number
+  filesSkipped: number
 }
 
 export interface NativeOpen {
@@ -261,6 +306,19 @@ export interface NativeRecent {
   lostBytes: number
 }
 
+export interface NativeReplace {
+  path: string
+  search: string
+  replacement: string
+  all: boolean
+  expected?: number
+}
+
+export interface NativeReplaced {
+  path: string
+  replacements: number
+}
+
 export interface NativeSandboxInfo {
   id: string
   key: string
@@ -278,6 +336,13 @@ export interface NativeScope {
   workflow?: string
   agent?: string
   user?: string
+}
+
+export interface NativeSearchScope {
+  path: string
+  exclude: Array<string>
+  gitignore: boolean
+  hidden: boolean
 }
 
 export interface NativeStats {
@@ -312,6 +377,7 @@ export interface NativeWrite {
   mode?: number
   keepExisting: boolean
   user?: string
+  append: boolean
 }
 
 export interface NativeWritten {

@@ -34,8 +34,8 @@ mod sessions;
 pub use error::{Error, ErrorCode, Result};
 pub use events::{Event, EventKind, EventStream};
 pub use guest::{
-    Chunk, ExecRequest, ExecResult, FileContent, FileReader, FileWriter, ListRequest, OutputStream, PortForward,
-    Process, Recent, SpawnRequest, StreamName, WriteRequest,
+    Chunk, ExecRequest, ExecResult, FileContent, FileReader, FileWriter, Found, GlobRequest, GrepRequest, ListRequest,
+    OutputStream, PortForward, Process, Recent, ReplaceRequest, SearchScope, SpawnRequest, StreamName, WriteRequest,
 };
 pub use image::{DEFAULT_IMAGE, resolve_image};
 pub use key::{Scope, Session, SessionKey};
@@ -48,6 +48,6 @@ pub use policy::{NetworkRule, Policy};
 pub use sandbox::Sandbox;
 
 pub use cofferdam_protocol::{
-    Command, FileEntry, FileType, Killed, ProcessInfo, Stats, TerminalSize, signal_name, signal_number,
+    Command, FileEntry, FileType, Hit, Killed, ProcessInfo, Stats, TerminalSize, signal_name, signal_number,
 };
 pub use tokio_util::sync::CancellationToken;

@@ -290,10 +290,17 @@ impl Guest {
         F: Future<Output = Attempt<T>>,
     {
         match attempt(self.link().await?).await {
-            Ok(outcome) => return outcome,
-            Err(LinkEnd::Broken(_)) => {}
-            Err(end) => return Err(self.explain(end).await),
+            Ok(outcome) => outcome,
+            Err(LinkEnd::Broken(_)) => self.with_link_once(attempt).await,
+            Err(end) => Err(self.explain(end).await),
         }
+    }
+
+    /// Runs `attempt` on the live link, and never again: for what must not be done twice.
+    pub(crate) async fn with_link_once<T, F>(&self, attempt: impl FnOnce(Arc<Link>) -> F) -> Result<T>
+    where
+        F: Future<Output = Attempt<T>>,
+    {
         match attempt(self.link().await?).await {
             Ok(outcome) => outcome,
             Err(end) => Err(self.explain(end).await),

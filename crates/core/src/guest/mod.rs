@@ -7,6 +7,7 @@ mod binary;
 mod channel;
 mod command;
 mod connection;
+mod edit;
 mod exec;
 mod files;
 mod kept;
@@ -14,15 +15,18 @@ mod link;
 mod output;
 mod ports;
 mod process;
+mod search;
 
 pub use binary::{Arch, guest_binary};
 pub use command::SpawnRequest;
 pub use connection::{Connect, Guest};
+pub use edit::ReplaceRequest;
 pub use exec::{ExecRequest, ExecResult};
 pub use files::{FileContent, FileReader, FileWriter, ListRequest, WriteRequest};
 pub use output::{Chunk, OutputStream, StreamName};
 pub use ports::PortForward;
 pub use process::{Process, Recent};
+pub use search::{Found, GlobRequest, GrepRequest, SearchScope};
 
 pub(crate) use command::check_env;
 pub(crate) use connection::closed_error;

@@ -4,13 +4,22 @@
 //! path out of the sandbox, for there is nothing else to see.
 
 mod content;
+mod draft;
+mod lines;
 mod listing;
+mod many;
 mod place;
+mod replace;
+mod search;
 mod transfer;
 mod tree;
 
 pub(crate) use content::{read, write};
+pub(crate) use lines::read_lines;
 pub(crate) use listing::{list, stat};
+pub(crate) use many::write_many;
 pub(crate) use place::Place;
+pub(crate) use replace::replace;
+pub(crate) use search::{glob, grep};
 pub(crate) use transfer::{compare, pack, resolve, survey, unpack};
 pub(crate) use tree::{copy, make_dirs, mkdir, own, own_path, remove, rename};

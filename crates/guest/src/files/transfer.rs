@@ -27,7 +27,7 @@ fn trouble(trouble: Trouble) -> Fault {
     }
 }
 
-fn rules(filter: &Filter) -> Result<Rules, Fault> {
+pub(super) fn rules(filter: &Filter) -> Result<Rules, Fault> {
     Rules::new(&filter.exclude, filter.gitignore).map_err(|message| fault(FaultCode::InvalidArgument, message))
 }
 
