@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use cofferdam_core::{FileEntry, FileReader, FileType, FileWriter, ListRequest, WriteRequest};
+use cofferdam_core::{FileContent, FileEntry, FileReader, FileType, FileWriter, ListRequest, WriteRequest};
 use napi::Env;
 use napi::bindgen_prelude::{Buffer, BufferSlice, PromiseRaw, Uint8Array};
 use napi_derive::napi;
@@ -19,11 +19,18 @@ pub struct NativeWrite {
     pub mode: Option<u32>,
     pub keep_existing: bool,
     pub user: Option<String>,
+    pub append: bool,
 }
 
 impl From<NativeWrite> for WriteRequest {
     fn from(write: NativeWrite) -> WriteRequest {
-        WriteRequest { path: write.path, mode: write.mode, keep_existing: write.keep_existing, user: write.user }
+        WriteRequest {
+            path: write.path,
+            mode: write.mode,
+            keep_existing: write.keep_existing,
+            user: write.user,
+            append: write.append,
+        }
     }
 }
 
@@ -42,6 +49,11 @@ pub struct NativeContent {
     pub bytes: Buffer,
     pub truncated: bool,
     pub size_bytes: f64,
+}
+
+pub(crate) fn content(_: &Env, content: FileContent) -> napi::Result<NativeContent> {
+    let FileContent { bytes, truncated, size } = content;
+    Ok(NativeContent { bytes: bytes.into(), truncated, size_bytes: size as f64 })
 }
 
 #[napi(object)]
@@ -112,13 +124,7 @@ impl NativeSandbox {
     ) -> napi::Result<PromiseRaw<'env, NativeContent>> {
         let sandbox = Arc::clone(&self.sandbox);
         let call = async move { sandbox.read_file(&path, offset as u64, limit as u64).await };
-        promise(env, unless(token(cancel), call), |_, content| {
-            Ok(NativeContent {
-                bytes: content.bytes.into(),
-                truncated: content.truncated,
-                size_bytes: content.size as f64,
-            })
-        })
+        promise(env, unless(token(cancel), call), content)
     }
 
     #[napi(ts_return_type = "Promise<NativeFileReader>")]

@@ -15,6 +15,7 @@ mod process;
 mod promise;
 mod pull;
 mod sandbox;
+mod search;
 mod store;
 mod transfer;
 mod watch;

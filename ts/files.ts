@@ -1,8 +1,23 @@
 import { basename, posix, resolve } from 'node:path';
-import { SandboxError } from './errors';
 import type { Cancel, NativeEntry, NativeFileWriter, NativeSandbox, NativeWrite } from './internal/binding';
 import { abortable, type CallSite, call, callSite } from './internal/call';
 import * as check from './internal/check';
+import {
+  byPath,
+  byPathAndLine,
+  type GlobOptions,
+  type GlobResult,
+  type GrepOptions,
+  type GrepResult,
+  isBinary,
+  type LineRange,
+  type ReplaceOptions,
+  type ReplaceResult,
+  toNativeGlob,
+  toNativeGrep,
+  toNativeReplace,
+  wholeText,
+} from './search';
 import { type TransferOptions, type TransferReport, toNativeTransfer, toProgress } from './transfer';
 import { type FileChange, Watch, type WatchOptions } from './watch';
 
@@ -35,6 +50,8 @@ export interface FileContent {
   truncated: boolean;
   /** The whole file's size. */
   sizeBytes: number;
+  /** As git decides: whether there is a NUL in the first 8,000 of the bytes. */
+  isBinary: boolean;
 }
 
 export interface WriteOptions {
@@ -44,6 +61,8 @@ export interface WriteOptions {
   overwrite?: boolean;
   /** Whom it belongs to; whom commands run as unless told. */
   user?: string;
+  /** Adds to the end of the file, which is made if it is missing. A source that breaks adds nothing. */
+  append?: boolean;
   signal?: AbortSignal;
 }
 
@@ -99,18 +118,19 @@ export class Files {
     }
   }
 
-  /** Writes several files, side by side. */
+  /**
+   * Writes several files in one round trip, each whole or not at all. The first that cannot be written rejects: those
+   * before it are there, those after it are not.
+   */
   async writeMany(files: Record<string, string | Uint8Array>): Promise<void> {
-    const site = callSite(this.writeMany);
-    const writes = Object.entries(files).map(([path, data]) =>
-      call(site, async () =>
-        this.#native.writeFile(
-          { path: check.text('path', path), keepExisting: false },
-          check.bytes(`files[${JSON.stringify(path)}]`, data),
-        ),
+    return call(callSite(this.writeMany), async () =>
+      this.#native.writeMany(
+        Object.entries(check.object('files', files)).map(([path, data]) => ({
+          path: check.text('path', path),
+          data: check.bytes(`files[${JSON.stringify(path)}]`, data),
+        })),
       ),
     );
-    await Promise.all(writes);
   }
 
   /** Reads at most `maxBytes` (256 KiB) from `offset` on. */
@@ -128,25 +148,26 @@ export class Files {
         cancel,
       ),
     );
-    return { bytes, truncated, sizeBytes, text: () => bytes.toString('utf8') };
+    return { bytes, truncated, sizeBytes, isBinary: isBinary(bytes), text: () => bytes.toString('utf8') };
   }
 
-  /** The whole file as text. One that is longer than `maxBytes` (64 MiB) rejects with `LIMIT_EXCEEDED`. */
-  async readText(path: string, options: { maxBytes?: number; signal?: AbortSignal } = {}): Promise<string> {
+  /**
+   * The whole file as text, or the lines from `fromLine` to `toLine`, with their ends. More than `maxBytes` (64 MiB)
+   * rejects with `LIMIT_EXCEEDED`. Lines past the end are `''`.
+   */
+  async readText(path: string, options: LineRange & { maxBytes?: number; signal?: AbortSignal } = {}): Promise<string> {
     const site = callSite(this.readText);
     await call(site, async () => check.object('options', options));
-    const { signal, maxBytes = READ_TEXT_MAX_BYTES } = options;
+    const { fromLine, toLine, signal } = options;
     return abortable(site, signal, async (cancel) => {
-      const limit = check.count('maxBytes', maxBytes);
-      const content = await this.#native.readFile(check.text('path', path), 0, limit, cancel);
-      if (content.truncated) {
-        throw new SandboxError(
-          'LIMIT_EXCEEDED',
-          `"${path}" has ${content.sizeBytes} bytes, more than the ${limit} allowed; raise maxBytes, or read() a part of it`,
-          { path, sizeBytes: content.sizeBytes, maxBytes: limit },
-        );
+      const limit = check.count('maxBytes', options.maxBytes ?? READ_TEXT_MAX_BYTES);
+      const file = check.text('path', path);
+      if (fromLine === undefined && toLine === undefined) {
+        return wholeText(file, await this.#native.readFile(file, 0, limit, cancel), limit, options);
       }
-      return content.bytes.toString('utf8');
+      const from = check.count('fromLine', fromLine ?? 1);
+      const to = toLine === undefined ? undefined : check.count('toLine', toLine);
+      return wholeText(file, await this.#native.readLines(file, from, to, limit, cancel), limit, options);
     });
   }
 
@@ -196,7 +217,44 @@ export class Files {
         check.count('maxEntries', options.maxEntries ?? LIST_MAX_ENTRIES),
       ),
     );
-    return entries.map(toEntry).sort((a, b) => (a.path < b.path ? -1 : a.path > b.path ? 1 : 0));
+    return entries.map(toEntry).sort(byPath);
+  }
+
+  /**
+   * Files, links and directories whose paths fit a pattern, from `path` down: `*` stays within a name, `**` does not;
+   * `{a,b}` and `[a-z]` are alternatives; one that ends in `/` is for directories.
+   */
+  async glob(pattern: string | string[], options: GlobOptions = {}): Promise<GlobResult> {
+    const { entries, truncated } = await abortable(callSite(this.glob), options?.signal, async (cancel) =>
+      this.#native.glob(toNativeGlob(pattern, options), cancel),
+    );
+    return { entries: entries.map(toEntry).sort(byPath), truncated };
+  }
+
+  /**
+   * Lines that match a regular expression, in one file or below a directory. Links are not followed. The syntax is that
+   * of Rust's `regex`: no look-around and no back-references, and time that grows only with the text.
+   */
+  async grep(pattern: string, options: GrepOptions = {}): Promise<GrepResult> {
+    const result = await abortable(callSite(this.grep), options?.signal, async (cancel) =>
+      this.#native.grep(toNativeGrep(pattern, options), cancel),
+    );
+    return { ...result, matches: result.matches.sort(byPathAndLine) };
+  }
+
+  /**
+   * Puts one text in the place of another, which must occur just once unless told. The file changes whole or not at
+   * all, and keeps its mode and its owner.
+   */
+  async replace(
+    path: string,
+    search: string,
+    replacement: string,
+    options: ReplaceOptions = {},
+  ): Promise<ReplaceResult> {
+    return abortable(callSite(this.replace), options?.signal, async (cancel) =>
+      this.#native.replace(toNativeReplace(path, search, replacement, check.object('options', options)), cancel),
+    );
   }
 
   /** What is at a path, `null` when nothing is. A link is not followed. */
@@ -286,6 +344,8 @@ async function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal | undef
   let onAbort = () => {};
   const aborted = new Promise<never>((_, reject) => {
     onAbort = () => reject(signal.reason);
+    // The source itself may have aborted it just now.
+    if (signal.aborted) onAbort();
     signal.addEventListener('abort', onAbort, { once: true });
   });
   try {
@@ -302,6 +362,7 @@ export function toNativeWrite(path: string, options: WriteOptions): NativeWrite 
     mode: options.mode === undefined ? undefined : checkMode(options.mode),
     keepExisting: options.overwrite === false,
     user: check.optionalText('user', options.user),
+    append: check.boolean('append', options.append ?? false),
   };
 }
 

@@ -45,6 +45,17 @@ export type {
 } from './options';
 export { Process } from './process';
 export { Sandbox } from './sandbox';
+export type {
+  GlobOptions,
+  GlobResult,
+  GrepMatch,
+  GrepOptions,
+  GrepResult,
+  LineRange,
+  ReplaceOptions,
+  ReplaceResult,
+  SearchOptions,
+} from './search';
 export { Terminal } from './terminal';
 export type { TransferOptions, TransferProgress, TransferReport } from './transfer';
 export { version } from './version';

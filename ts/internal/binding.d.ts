@@ -110,6 +110,11 @@ export declare class NativeSandbox {
   start(): Promise<void>
   /** Says what shall become of a persistent workspace; without, it stays. */
   close(keepData?: boolean | undefined | null): Promise<void>
+  glob(glob: NativeGlob, cancel?: Cancel | undefined | null): Promise<NativeEntries>
+  grep(grep: NativeGrep, cancel?: Cancel | undefined | null): Promise<NativeMatches>
+  replace(replace: NativeReplace, cancel?: Cancel | undefined | null): Promise<NativeReplaced>
+  readLines(path: string, from: number, to: number | undefined | null, limit: number, cancel?: Cancel | undefined | null): Promise<NativeContent>
+  writeMany(files: Array<NativeFile>): Promise<void>
   stage(key: string, write: NativeWrite, sha256?: string | undefined | null, maxBytes?: number | undefined | null, cancel?: Cancel | undefined | null): Promise<NativeStaged>
   publish(path: string, key?: string | undefined | null, maxBytes?: number | undefined | null, cancel?: Cancel | undefined | null): Promise<NativePublished>
   upload(transfer: NativeTransfer, onProgress?: ((progress: NativeProgress) => void) | null | undefined, cancel?: Cancel | undefined | null): Promise<NativeTransferReport>
@@ -160,6 +165,11 @@ export interface NativeEngineInfo {
   limits: Record<string, 'enforced' | 'watched' | 'none'>
 }
 
+export interface NativeEntries {
+  entries: Array<NativeEntry>
+  truncated: boolean
+}
+
 export interface NativeEntry {
   path: string
   fileType: 'file' | 'dir' | 'symlink' | 'other'
@@ -203,6 +213,25 @@ export interface NativeFileChange {
   from?: string
 }
 
+export interface NativeGlob {
+  scope: NativeSearchScope
+  patterns: Array<string>
+  maxResults: number
+}
+
+export interface NativeGrep {
+  scope: NativeSearchScope
+  pattern: string
+  literal: boolean
+  ignoreCase: boolean
+  include: Array<string>
+  before: number
+  after: number
+  maxMatches: number
+  maxMatchesPerFile: number
+  maxFileBytes: number
+}
+
 export interface NativeKilled {
   pid: number
   command: string
@@ -231,6 +260,22 @@ export interface NativeManagerOptions {
   orphanTimeoutMs: number
   warm: Array<NativeWarm>
   store?: NativeStore
+}
+
+export interface NativeMatch {
+  path: string
+  line: number
+  column: number
+  text: string
+  before: Array<string>
+  after: Array<string>
+}
+
+export interface NativeMatches {
+  matches: Array<NativeMatch>
+  truncated: boolean
+  filesSearched: number
+  filesSkipped: number
 }
 
 export interface NativeNats {
@@ -307,6 +352,19 @@ export interface NativeRecent {
   lostBytes: number
 }
 
+export interface NativeReplace {
+  path: string
+  search: string
+  replacement: string
+  all: boolean
+  expected?: number
+}
+
+export interface NativeReplaced {
+  path: string
+  replacements: number
+}
+
 export interface NativeS3 {
   bucket: string
   region: string
@@ -333,6 +391,13 @@ export interface NativeScope {
   workflow?: string
   agent?: string
   user?: string
+}
+
+export interface NativeSearchScope {
+  path: string
+  exclude: Array<string>
+  gitignore: boolean
+  hidden: boolean
 }
 
 export interface NativeSkipped {
@@ -403,6 +468,7 @@ export interface NativeWrite {
   mode?: number
   keepExisting: boolean
   user?: string
+  append: boolean
 }
 
 export interface NativeWritten {

@@ -37,8 +37,9 @@ pub use error::{Error, ErrorCode, Result};
 pub use events::{Event, EventKind, EventStream};
 pub use file_policy::FilePolicy;
 pub use guest::{
-    Chunk, ExecRequest, ExecResult, FileContent, FileReader, FileWatch, FileWriter, ListRequest, OutputStream,
-    PortForward, Process, Recent, SpawnRequest, StreamName, WriteRequest,
+    Chunk, ExecRequest, ExecResult, FileContent, FileReader, FileWatch, FileWriter, Found, GlobRequest, GrepRequest,
+    ListRequest, OutputStream, PortForward, Process, Recent, ReplaceRequest, SearchScope, SpawnRequest, StreamName,
+    WriteRequest,
 };
 #[cfg(unix)]
 pub use guest::{OnProgress, Progress, TransferReport, TransferRequest};
@@ -54,7 +55,7 @@ pub use sandbox::Sandbox;
 pub use store::{NatsOptions, Published, S3Options, Secret, StageRequest, Staged, StoreKind, StoreOptions};
 
 pub use cofferdam_protocol::{
-    Command, FileChange, FileEntry, FileType, Killed, ProcessInfo, Stats, TerminalSize, signal_name, signal_number,
+    Command, FileChange, FileEntry, FileType, Hit, Killed, ProcessInfo, Stats, TerminalSize, signal_name, signal_number,
 };
 #[cfg(unix)]
 pub use cofferdam_tree::Skipped;

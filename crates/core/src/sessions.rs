@@ -260,11 +260,7 @@ pub(crate) async fn furnish(sandbox: &Sandbox, request: &OpenRequest) -> Result<
         }
         _ => error,
     })?;
-    sandbox.admit_files(request.files.len())?;
-    for (path, content) in &request.files {
-        let write = crate::WriteRequest { path: path.clone(), ..Default::default() };
-        sandbox.write_file(&write, content.clone()).await?;
-    }
+    sandbox.write_many(&request.files).await?;
     if let Some(command) = &request.init {
         let mut exec = crate::ExecRequest::shell("");
         exec.spawn.command = command.clone();

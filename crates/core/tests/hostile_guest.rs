@@ -132,6 +132,64 @@ async fn an_answer_to_another_question_rejects_only_its_call() {
     assert_eq!(code(sandbox.ping().await), "no error");
 }
 
+/// How a search ends for which the guest sends `found`.
+async fn searched(found: Vec<Hit>) -> &'static str {
+    let (manager, _) = manager(move |mut end, _| {
+        let found = found.clone();
+        async move {
+            end.hello().await;
+            while let Some((channel, _)) = end.request().await {
+                let batch = encode(channel, &found).unwrap().remove(0).payload;
+                end.send(&[Frame::new(channel, Kind::Data, batch)]).await;
+                end.reply(channel, &Reply::Searched { truncated: false, files: u64::MAX, skipped: u64::MAX }).await;
+            }
+        }
+    });
+    let sandbox = manager.open(OpenRequest::default()).await.unwrap();
+    let scope = SearchScope { path: "/".to_owned(), ..SearchScope::default() };
+    let grep = GrepRequest { scope, max_matches: 2, before: 1, ..GrepRequest::default() };
+    code(tokio::time::timeout(Duration::from_secs(20), sandbox.grep(&grep)).await.expect("it does not hang"))
+}
+
+#[tokio::test]
+async fn a_search_takes_no_more_than_it_asked_for() {
+    let hit = |text: usize, before: usize, after: usize| Hit {
+        path: b"/x".to_vec(),
+        text: vec![b'x'; text],
+        before: vec![vec![]; before],
+        after: vec![vec![]; after],
+        ..Hit::default()
+    };
+    assert_eq!(searched(vec![hit(500, 1, 0); 2]).await, "no error");
+    assert_eq!(searched(vec![hit(1, 0, 0); 3]).await, "PROTOCOL");
+    assert_eq!(searched(vec![hit(501, 0, 0)]).await, "PROTOCOL");
+    assert_eq!(searched(vec![hit(1, 2, 0)]).await, "PROTOCOL");
+    assert_eq!(searched(vec![hit(1, 0, 1)]).await, "PROTOCOL");
+    assert_eq!(searched(vec![Hit { path: vec![b'x'; 5000], ..hit(1, 0, 0) }]).await, "PROTOCOL");
+}
+
+#[tokio::test]
+async fn what_must_not_be_done_twice_is_not_tried_again_when_the_link_breaks() {
+    let asked = Arc::new(AtomicUsize::new(0));
+    let seen = Arc::clone(&asked);
+    let (manager, _) = manager(move |mut end, _| {
+        let seen = Arc::clone(&seen);
+        async move {
+            end.hello().await;
+            if let Some((_, Request::Replace(_) | Request::Write(_))) = end.request().await {
+                seen.fetch_add(1, Ordering::SeqCst);
+            }
+        }
+    });
+    let sandbox = manager.open(OpenRequest::default()).await.unwrap();
+    let replace = ReplaceRequest { path: "/x".to_owned(), search: "a".to_owned(), ..ReplaceRequest::default() };
+    assert_eq!(code(sandbox.replace(&replace).await), "SANDBOX_LOST");
+    assert_eq!(asked.load(Ordering::SeqCst), 1);
+    let append = WriteRequest { path: "/x".to_owned(), append: true, ..WriteRequest::default() };
+    assert_eq!(code(sandbox.write_file(&append, "more".into()).await), "SANDBOX_LOST");
+    assert_eq!(asked.load(Ordering::SeqCst), 2);
+}
+
 #[tokio::test]
 async fn who_does_not_say_hello_is_no_guest_and_its_box_is_removed() {
     let strangers: [&'static [u8]; 3] = [b"SSH-2.0-OpenSSH\r\n", &[0xff; 64], b""];

@@ -122,5 +122,15 @@ async fn answer(sandbox: &Rc<Sandbox>, caller: &Caller, request: Request, channe
         }
         Request::Resolve { path } => place(&path)?.brief(|place| Ok(files::resolve(&place))).await,
         Request::WatchFiles { path, recursive } => files::watch(place(&path)?, recursive, channel).await,
+        Request::Glob(glob) => files::glob(place(&glob.path)?, &place(".")?, glob, channel).await,
+        Request::Grep(grep) => files::grep(place(&grep.path)?, &place(".")?, grep, channel).await,
+        Request::Replace(replace) => files::replace(place(&replace.path)?, replace, &sandbox.workspace).await,
+        Request::ReadLines { path, from, to, limit } => {
+            files::read_lines(place(&path)?, from, to, limit, channel).await
+        }
+        Request::WriteMany(contents) => {
+            let setup = sandbox.setup().clone();
+            files::write_many(&setup, contents, &sandbox.workspace, channel).await
+        }
     }
 }

@@ -9,6 +9,7 @@ mod handshake;
 mod message;
 mod reply;
 mod request;
+mod search;
 mod signal;
 mod tree;
 
@@ -17,6 +18,7 @@ pub use handshake::*;
 pub use message::*;
 pub use reply::*;
 pub use request::*;
+pub use search::*;
 pub use signal::{signal_name, signal_number};
 pub use tree::{Fingerprint, MAX_DEPTH, Meta, Record, TreeDecoder, TreeError, TreeItem, is_name, short_reason};
 

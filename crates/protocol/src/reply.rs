@@ -67,6 +67,29 @@ pub enum Reply {
         /// Absolute.
         path: Vec<u8>,
     },
+    /// The end of a search.
+    Searched {
+        /// There is more than was sent.
+        truncated: bool,
+        /// Files that were looked into.
+        files: u64,
+        /// Files that were not, because they are binary, too long or could not be read.
+        skipped: u64,
+    },
+    /// A text was put in the place of another.
+    Replaced {
+        /// The file's absolute path.
+        path: String,
+        /// In so many places.
+        count: u64,
+    },
+    /// A text is not there as often as it should be; nothing was changed.
+    Occurs {
+        /// So often.
+        count: u64,
+        /// In these lines, the first few.
+        lines: Vec<u64>,
+    },
 }
 
 /// A process that was killed with its command.

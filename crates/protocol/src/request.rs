@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Bounds, Fingerprint, Setup};
+use crate::{Bounds, Fingerprint, Glob, Grep, Replace, Setup};
 #[allow(unused_imports, reason = "named in the docs")]
 use crate::{Kind, Notice, Reply};
 
@@ -173,6 +173,34 @@ pub enum Request {
         /// With all folders below it.
         recursive: bool,
     },
+    /// Answered by [`Kind::Data`] frames, each a `Vec<FileEntry>`, then [`Reply::Searched`].
+    Glob(Glob),
+    /// Answered by [`Kind::Data`] frames, each a `Vec<Hit>`, then [`Reply::Searched`].
+    Grep(Grep),
+    /// Puts one text where another is. Answered by [`Reply::Replaced`] or [`Reply::Occurs`].
+    Replace(Replace),
+    /// Answered by [`Reply::Opened`], [`Kind::Data`], then [`Reply::Content`].
+    ReadLines {
+        /// Of which file.
+        path: String,
+        /// The first one, counted from 1.
+        from: u64,
+        /// The last one.
+        to: u64,
+        /// At most so many bytes.
+        limit: u64,
+    },
+    /// [`Kind::Data`] until [`Kind::End`] is the content of all of them, one after the other; then [`Reply::Done`].
+    WriteMany(Vec<Content>),
+}
+
+/// One of several files to write.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Content {
+    /// Where; missing parents are made.
+    pub path: String,
+    /// How much of what is sent is this one's.
+    pub size: u64,
 }
 
 /// What of a tree is left out.
@@ -278,4 +306,6 @@ pub struct Write {
     pub overwrite: bool,
     /// Whom it belongs to; the sandbox's user when absent.
     pub user: Option<String>,
+    /// The content goes to the end of the file that is there.
+    pub append: bool,
 }

@@ -45,7 +45,8 @@ impl Folder {
         statat(self, os(name), AtFlags::SYMLINK_NOFOLLOW)
     }
 
-    pub(crate) fn target(&self, name: &[u8]) -> Result<Vec<u8>, Errno> {
+    /// Where the link of this name points.
+    pub fn target(&self, name: &[u8]) -> Result<Vec<u8>, Errno> {
         Ok(readlinkat(self, os(name), Vec::new())?.into_bytes())
     }
 }

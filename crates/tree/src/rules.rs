@@ -16,11 +16,13 @@ const MAX_RULES: u64 = 1024 * 1024;
 pub struct Rules {
     exclude: Gitignore,
     gitignore: bool,
+    /// Of the folders above the root, the nearest first, each with the way down from it.
+    above: Vec<(Vec<u8>, Gitignore)>,
 }
 
 impl Default for Rules {
     fn default() -> Rules {
-        Rules { exclude: Gitignore::empty(), gitignore: false }
+        Rules { exclude: Gitignore::empty(), gitignore: false, above: Vec::new() }
     }
 }
 
@@ -49,7 +51,15 @@ impl Rules {
             builder.add_line(None, pattern).map_err(|error| format!("{pattern:?} is not a pattern: {error}"))?;
         }
         let exclude = builder.build().map_err(|error| error.to_string())?;
-        Ok(Rules { exclude, gitignore })
+        Ok(Rules { exclude, gitignore, above: Vec::new() })
+    }
+
+    /// The rules of a folder above the root hold too, where the tree's own do. To be called for the nearest one first;
+    /// `down` is the path from it to the root.
+    pub fn inherit(&mut self, folder: &Folder, down: &[u8]) {
+        if let Some(rules) = self.of(folder) {
+            self.above.push((down.to_vec(), rules));
+        }
     }
 
     /// The rules that a folder brings for what is below it.
@@ -84,6 +94,14 @@ impl Rules {
         for (length, rules) in levels.rev() {
             let below = if length == 0 { path } else { &path[length + 1..] };
             match rules.matched(Path::new(os(below)), is_dir) {
+                Match::Ignore(_) => return Some(Reason::Ignored),
+                Match::Whitelist(_) => return None,
+                Match::None => {}
+            }
+        }
+        for (down, rules) in &self.above {
+            let below = [down, path].join(&b'/');
+            match rules.matched(Path::new(os(&below)), is_dir) {
                 Match::Ignore(_) => return Some(Reason::Ignored),
                 Match::Whitelist(_) => return None,
                 Match::None => {}

@@ -317,10 +317,25 @@ impl Guest {
         F: Future<Output = Attempt<T>>,
     {
         match attempt(self.link_now().await?).await {
-            Ok(outcome) => return outcome,
-            Err(LinkEnd::Broken(_)) => {}
-            Err(end) => return Err(self.explain(end).await),
+            Ok(outcome) => outcome,
+            Err(LinkEnd::Broken(_)) => self.once(attempt).await,
+            Err(end) => Err(self.explain(end).await),
         }
+    }
+
+    /// Runs `attempt` on the live link, and never again: for what must not be done twice.
+    pub(crate) async fn with_link_once<T, F>(&self, attempt: impl FnOnce(Arc<Link>) -> F) -> Result<T>
+    where
+        F: Future<Output = Attempt<T>>,
+    {
+        self.beginnings.settled().await;
+        self.once(attempt).await
+    }
+
+    async fn once<T, F>(&self, attempt: impl FnOnce(Arc<Link>) -> F) -> Result<T>
+    where
+        F: Future<Output = Attempt<T>>,
+    {
         match attempt(self.link_now().await?).await {
             Ok(outcome) => outcome,
             Err(end) => Err(self.explain(end).await),

@@ -8,12 +8,12 @@ use cofferdam_protocol::{FileEntry, Reply, Request, Write};
 
 use super::channel::{Channel, unexpected};
 use super::connection::Guest;
-use super::link::{Event, LinkEnd};
+use super::link::{Attempt, Event, Link, LinkEnd};
 use crate::file_policy::FilePolicy;
 use crate::{Error, ErrorCode, Result};
 
 /// The longest path Linux takes, with its closing NUL.
-const MAX_PATH: usize = 4096;
+pub(super) const MAX_PATH: usize = 4096;
 
 /// Room that is made at once for a file of which the guest says how long it is.
 const MAX_RESERVE: u64 = 256 * 1024 * 1024;
@@ -29,16 +29,25 @@ pub struct WriteRequest {
     pub keep_existing: bool,
     /// Whom it belongs to.
     pub user: Option<String>,
+    /// Add to the end of the file that is there.
+    pub append: bool,
 }
 
 impl WriteRequest {
-    fn to_request(&self) -> Request {
-        Request::Write(Write {
+    fn to_request(&self) -> Result<Request> {
+        check_path(&self.path)?;
+        if self.append && self.keep_existing {
+            let message =
+                "append: true adds to a file that is there, and overwrite: false refuses one; leave one of them out";
+            return Err(Error::invalid(message));
+        }
+        Ok(Request::Write(Write {
             path: self.path.clone(),
             mode: self.mode,
             overwrite: !self.keep_existing,
             user: self.user.clone(),
-        })
+            append: self.append,
+        }))
     }
 }
 
@@ -91,7 +100,7 @@ impl Guest {
     }
 
     /// Whether so many files may be written at once.
-    pub(crate) fn admit_files(&self, count: usize) -> Result<()> {
+    pub(super) fn admit_files(&self, count: usize) -> Result<()> {
         self.files.admit_count(count)
     }
 
@@ -114,34 +123,19 @@ impl Guest {
 
     /// Writes a whole file; gives its absolute path and its size.
     pub async fn write_file(&self, write: &WriteRequest, content: Bytes) -> Result<(String, u64)> {
+        let request = write.to_request()?;
         self.admit(&write.path).await?;
         self.files.admit_size(&write.path, content.len() as u64)?;
-        let request = write.to_request();
-        let (request, content) = (&request, &content);
-        self.with_link(|link| async move {
-            let mut channel = match link.request(request, 1)? {
-                Ok(channel) => channel,
-                Err(error) => return Ok(Err(error)),
-            };
-            let sender = channel.sender();
-            let sending = async {
-                sender.send(content.clone()).await?;
-                sender.end();
-                std::future::pending::<Result<(), LinkEnd>>().await
-            };
-            tokio::select! {
-                // An early answer is a refusal: what was not sent yet need not be.
-                reply = channel.reply() => Ok(reply?.and_then(written)),
-                Err(end) = sending => Err(end),
-            }
-        })
-        .await
+        let (request, content) = (&request, &[content]);
+        let attempt = |link| async move { send_all(link, request, content).await };
+        let reply = if write.append { self.with_link_once(attempt).await } else { self.with_link(attempt).await };
+        reply.and_then(written)
     }
 
     /// Begins a file whose content comes piece by piece.
     pub async fn file_writer(self: &Arc<Self>, write: &WriteRequest) -> Result<FileWriter> {
+        let request = write.to_request()?;
         self.admit(&write.path).await?;
-        let request = write.to_request();
         let channel = self.with_link(|link| std::future::ready(link.request(&request, 1))).await?;
         Ok(FileWriter { guest: Arc::clone(self), channel, path: write.path.clone(), size: 0 })
     }
@@ -149,8 +143,10 @@ impl Guest {
     /// Reads at most `limit` bytes from `offset` on.
     pub async fn read_file(&self, path: &str, offset: u64, limit: u64) -> Result<FileContent> {
         self.admit(path).await?;
-        let request = Request::ReadFile { path: path.to_owned(), offset, limit };
-        let request = &request;
+        self.read_content(&Request::ReadFile { path: path.to_owned(), offset, limit }, offset, limit).await
+    }
+
+    pub(super) async fn read_content(&self, request: &Request, offset: u64, limit: u64) -> Result<FileContent> {
         self.with_link(|link| async move {
             let mut channel = match link.request(request, 2)? {
                 Ok(channel) => channel,
@@ -270,6 +266,27 @@ impl Guest {
             _ => None,
         })
         .await
+    }
+}
+
+/// Makes a request with all its data, and gives the answer.
+pub(super) async fn send_all(link: Arc<Link>, request: &Request, contents: &[Bytes]) -> Attempt<Reply> {
+    let mut channel = match link.request(request, 1)? {
+        Ok(channel) => channel,
+        Err(error) => return Ok(Err(error)),
+    };
+    let sender = channel.sender();
+    let sending = async {
+        for content in contents {
+            sender.send(content.clone()).await?;
+        }
+        sender.end();
+        std::future::pending::<Result<(), LinkEnd>>().await
+    };
+    tokio::select! {
+        // An early answer is a refusal: what was not sent yet need not be.
+        reply = channel.reply() => reply,
+        Err(end) = sending => Err(end),
     }
 }
 

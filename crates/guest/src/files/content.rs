@@ -1,31 +1,23 @@
 //! A file's content, in and out.
-//!
-//! Invariant: a written file appears whole or not at all. It is written beside its place under another name, which is
-//! removed again whatever goes wrong, and renamed over it at the end.
 
-use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::io::Write as _;
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::Path;
 
 use bytes::Bytes;
 use cofferdam_protocol::{Fault, FaultCode, Kind, Reply, Write};
-use cofferdam_tree::{Fate, draft_name, io_fault};
-use rustix::fs::{CWD, RenameFlags, renameat_with};
 
+use super::draft::Draft;
 use super::place::{Place, blocking, brief};
-use super::tree::{make_dirs, own};
 use crate::channel::{Channel, Inbound};
 use crate::fd::READ_SIZE;
-use crate::process::users::{self, ROOT};
+use crate::process::users;
 use crate::requests::{Failure, fault};
 use crate::workspace::Workspace;
 
 /// What one trip to a helper thread reads or writes.
-const BLOCK: usize = 8 * READ_SIZE;
+pub(super) const BLOCK: usize = 8 * READ_SIZE;
 
 pub(crate) async fn read(place: Place, offset: u64, limit: u64, channel: &Channel) -> Result<Reply, Failure> {
     let mut reader = Reader { place, file: None, offset, rest: limit, size: 0 };
@@ -99,7 +91,7 @@ impl Reader {
 }
 
 /// Opens without waiting for a FIFO's other end, and gives only what has an end.
-fn open_regular(place: &Place) -> Result<File, Fault> {
+pub(super) fn open_regular(place: &Place) -> Result<File, Fault> {
     let file = OpenOptions::new()
         .read(true)
         .custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY | libc::O_CLOEXEC)
@@ -165,104 +157,4 @@ pub(crate) async fn write(
             return Ok(Reply::Written { path: done.target.to_string_lossy().into_owned(), size: done.size });
         }
     }
-}
-
-/// A file that is not there yet.
-struct Draft {
-    place: Place,
-    options: Write,
-    /// Where it will be: the place, or where a link there leads.
-    target: PathBuf,
-    /// Where it is until then.
-    path: PathBuf,
-    file: File,
-    size: u64,
-    committed: bool,
-    /// Holding on to the old file puts off the work of freeing it until the answer is under way.
-    replaced: Option<File>,
-}
-
-impl Drop for Draft {
-    fn drop(&mut self) {
-        if !self.committed {
-            let _ = std::fs::remove_file(&self.path);
-        }
-    }
-}
-
-impl Draft {
-    fn begin(place: Place, options: Write) -> Result<Draft, Fault> {
-        let target = follow_links(&place)?;
-        let replaced = OpenOptions::new().read(true).custom_flags(libc::O_PATH | libc::O_NOFOLLOW).open(&target);
-        let mode = match replaced.as_ref().map_err(|_| ()).and_then(|file| file.metadata().map_err(|_| ())) {
-            Ok(there) if there.is_dir() => {
-                return Err(place.fault("write", &io::Error::from_raw_os_error(libc::EISDIR)));
-            }
-            Ok(there) if !there.is_file() => return Err(not_regular(&target)),
-            Ok(_) if !options.overwrite => {
-                return Err(place.fault("write", &io::Error::from_raw_os_error(libc::EEXIST)));
-            }
-            Ok(there) => options.mode.unwrap_or(there.mode() & 0o7777),
-            Err(_) => options.mode.unwrap_or(0o644),
-        };
-        let name = match target.file_name() {
-            Some(name) => name,
-            None => return Err(place.fault("write", &io::Error::from_raw_os_error(libc::EISDIR))),
-        };
-        // The folder itself first: that it is there is the common case.
-        let folder = target.parent().unwrap_or(Path::new("/"));
-        let fate = if replaced.is_ok() { Fate::Replaces } else { Fate::New };
-        let path = folder.join(OsStr::from_bytes(&draft_name(name.as_bytes(), fate)));
-        // Nobody else's until it has its owner; the guest's own umask is 0.
-        let mode_at_first = if place.owner == ROOT { mode } else { mode & 0o700 };
-        let open = || OpenOptions::new().write(true).create_new(true).mode(mode_at_first).open(&path);
-        let file = match open() {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                make_dirs(folder, None, place.owner).map_err(|error| io_fault("make the folder", folder, &error))?;
-                open()
-            }
-            other => other,
-        };
-        let file = file.map_err(|error| place.fault("write", &error))?;
-        let replaced = replaced.ok();
-        let draft = Draft { target, path, file, size: 0, committed: false, place, options, replaced };
-        if draft.place.owner != ROOT {
-            let given = own(&draft.file, draft.place.owner)
-                .and_then(|()| draft.file.set_permissions(std::fs::Permissions::from_mode(mode)));
-            given.map_err(|error| draft.place.fault("write", &error))?;
-        }
-        if draft.target.file_name().is_some_and(|name| name.len() > 255) {
-            return Err(draft.place.fault("write", &io::Error::from_raw_os_error(libc::ENAMETOOLONG)));
-        }
-        Ok(draft)
-    }
-
-    fn append(&mut self, blocks: &[Bytes]) -> Result<(), Fault> {
-        for block in blocks {
-            self.file.write_all(block).map_err(|error| self.place.fault("write", &error))?;
-            self.size += block.len() as u64;
-        }
-        Ok(())
-    }
-
-    fn commit(mut self) -> Result<Draft, Fault> {
-        let flags = if self.options.overwrite { RenameFlags::empty() } else { RenameFlags::NOREPLACE };
-        renameat_with(CWD, &self.path, CWD, &self.target, flags)
-            .map_err(|error| self.place.fault("write", &error.into()))?;
-        self.committed = true;
-        Ok(self)
-    }
-}
-
-/// Writing to a link writes what it points to, as everywhere on Linux; the link stays.
-fn follow_links(place: &Place) -> Result<PathBuf, Fault> {
-    let mut target = place.path.clone();
-    for _ in 0..40 {
-        match std::fs::read_link(&target) {
-            Ok(next) => target = target.parent().unwrap_or(Path::new("/")).join(next),
-            // Not a link, not there, or not reachable: what comes next says so.
-            Err(_) => return Ok(target),
-        }
-    }
-    Err(place.fault("write", &io::Error::from_raw_os_error(libc::ELOOP)))
 }

@@ -16,8 +16,9 @@ use super::place::{Place, blocking};
 use crate::channel::Channel;
 use crate::requests::{Failure, fault};
 
-/// Encoded entries per frame: below a frame's limit with one entry of the longest path and link target to spare.
-const BATCH_BYTES: usize = 48 * 1024;
+/// Encoded entries per frame: below a frame's limit with one to spare, be it one of the longest path and link target, or a
+/// line that was found with all that may be around it.
+const BATCH_BYTES: usize = 32 * 1024;
 
 pub(crate) fn stat(place: &Place) -> Result<Reply, Fault> {
     match place.path.symlink_metadata() {

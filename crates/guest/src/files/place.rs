@@ -1,7 +1,7 @@
 //! A path in the sandbox as the host gave it, and what the errors at it mean.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::OnceLock;
 
 use cofferdam_protocol::{Fault, FaultCode, Reply, Setup};
@@ -19,13 +19,17 @@ pub(crate) struct Place {
 
 impl Place {
     pub(crate) fn new(setup: &Setup, path: &str) -> Result<Place, Fault> {
+        let owner = users::resolve(setup.user.as_deref())?.owner();
+        Place { path: PathBuf::from(&setup.workdir), owner }.at(path)
+    }
+
+    /// Another one, absolute or from here.
+    pub(crate) fn at(&self, path: &str) -> Result<Place, Fault> {
         if path.is_empty() || path.contains('\0') {
             return Err(fault(FaultCode::InvalidArgument, format!("{path:?} is not a path")));
         }
-        let owner = users::resolve(setup.user.as_deref())?.owner();
         // Without `.`; but `..` after a link is for the kernel to follow.
-        let path = Path::new(&setup.workdir).join(path).components().collect();
-        Ok(Place { path, owner })
+        Ok(Place { path: self.path.join(path).components().collect(), owner: self.owner })
     }
 
     /// Runs an operation of unknown length on a helper thread.

@@ -19,7 +19,7 @@ use crate::workspace::Workspace;
 /// What one trip to a helper thread packs or unpacks.
 const BLOCK: usize = 8 * READ_SIZE;
 
-fn rules(filter: &Filter) -> Result<Rules, Fault> {
+pub(super) fn rules(filter: &Filter) -> Result<Rules, Fault> {
     Rules::new(&filter.exclude, filter.gitignore).map_err(|message| fault(FaultCode::InvalidArgument, message))
 }
 

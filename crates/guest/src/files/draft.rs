@@ -1,0 +1,163 @@
+//! A file on its way.
+//!
+//! Invariant: a written file appears whole or not at all. It is written beside its place under another name, which is
+//! removed again whatever goes wrong, and renamed over it at the end.
+
+use std::ffi::OsStr;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Seek, Write as _};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use bytes::Bytes;
+use cofferdam_protocol::{Fault, Write};
+use cofferdam_tree::{Fate, draft_name, io_fault};
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+
+use super::content::not_regular;
+use super::place::Place;
+use super::tree::{make_dirs, own};
+use crate::process::users::ROOT;
+
+/// A file that is not there yet.
+pub(super) struct Draft {
+    place: Place,
+    options: Write,
+    /// Where it will be: the place, or where a link there leads.
+    pub(super) target: PathBuf,
+    /// Where it is until then.
+    path: PathBuf,
+    file: File,
+    pub(super) size: u64,
+    committed: bool,
+    /// Holding on to the old file puts off the work of freeing it until the answer is under way.
+    pub(super) replaced: Option<File>,
+}
+
+impl Drop for Draft {
+    fn drop(&mut self) {
+        if !self.committed {
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
+impl Draft {
+    pub(super) fn begin(place: Place, options: Write) -> Result<Draft, Fault> {
+        let target = follow_links(&place)?;
+        let replaced = OpenOptions::new().read(true).custom_flags(libc::O_PATH | libc::O_NOFOLLOW).open(&target);
+        let mode = match replaced.as_ref().map_err(|_| ()).and_then(|file| file.metadata().map_err(|_| ())) {
+            Ok(there) if there.is_dir() => {
+                return Err(place.fault("write", &io::Error::from_raw_os_error(libc::EISDIR)));
+            }
+            Ok(there) if !there.is_file() => return Err(not_regular(&target)),
+            Ok(_) if !options.overwrite => {
+                return Err(place.fault("write", &io::Error::from_raw_os_error(libc::EEXIST)));
+            }
+            Ok(there) => options.mode.unwrap_or(there.mode() & 0o7777),
+            Err(_) => options.mode.unwrap_or(0o644),
+        };
+        let name = match target.file_name() {
+            Some(name) => name.as_bytes(),
+            None => return Err(place.fault("write", &io::Error::from_raw_os_error(libc::EISDIR))),
+        };
+        let too_long = name.len() > 255;
+        // The folder itself first: that it is there is the common case.
+        let folder = target.parent().unwrap_or(Path::new("/"));
+        let fate = if replaced.is_ok() { Fate::Replaces } else { Fate::New };
+        let path = folder.join(OsStr::from_bytes(&draft_name(name, fate)));
+        // Nobody else's until it has its owner; the guest's own umask is 0.
+        let mode_at_first = if place.owner == ROOT { mode } else { mode & 0o700 };
+        let open = || OpenOptions::new().read(true).write(true).create_new(true).mode(mode_at_first).open(&path);
+        let file = match open() {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                make_dirs(folder, None, place.owner).map_err(|error| io_fault("make the folder", folder, &error))?;
+                open()
+            }
+            other => other,
+        };
+        let file = file.map_err(|error| place.fault("write", &error))?;
+        let replaced = replaced.ok();
+        let draft = Draft { target, path, file, size: 0, committed: false, place, options, replaced };
+        if draft.place.owner != ROOT {
+            let given = own(&draft.file, draft.place.owner)
+                .and_then(|()| draft.file.set_permissions(std::fs::Permissions::from_mode(mode)));
+            given.map_err(|error| draft.place.fault("write", &error))?;
+        }
+        if too_long {
+            return Err(draft.place.fault("write", &io::Error::from_raw_os_error(libc::ENAMETOOLONG)));
+        }
+        Ok(draft)
+    }
+
+    pub(super) fn file(&mut self) -> &mut File {
+        &mut self.file
+    }
+
+    pub(super) fn append(&mut self, blocks: &[Bytes]) -> Result<(), Fault> {
+        for block in blocks {
+            self.file.write_all(block).map_err(|error| self.place.fault("write", &error))?;
+            self.size += block.len() as u64;
+        }
+        Ok(())
+    }
+
+    /// Makes it the file, or with `append` the end of the file that is there.
+    pub(super) fn commit(mut self) -> Result<Draft, Fault> {
+        let outcome = if self.options.append { self.join() } else { self.appear() };
+        outcome.map_err(|error| self.place.fault("write", &error))?;
+        Ok(self)
+    }
+
+    fn appear(&mut self) -> io::Result<()> {
+        let may_replace = self.options.overwrite && !self.options.append;
+        let flags = if may_replace { RenameFlags::empty() } else { RenameFlags::NOREPLACE };
+        renameat_with(CWD, &self.path, CWD, &self.target, flags)?;
+        self.committed = true;
+        Ok(())
+    }
+
+    /// What two callers append must not end up mixed: each has its turn.
+    fn join(&mut self) -> io::Result<()> {
+        static TURN: Mutex<()> = Mutex::new(());
+        let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+        let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY;
+        let mut there = loop {
+            match OpenOptions::new().append(true).custom_flags(flags).open(&self.target) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => match self.appear() {
+                    // Made by somebody else meanwhile.
+                    Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                    outcome => return outcome,
+                },
+                opened => break opened?,
+            }
+        };
+        let end = there.metadata()?.len();
+        self.file.rewind()?;
+        if let Err(error) = io::copy(&mut self.file, &mut there) {
+            // A full disk: a part of it is worse than nothing.
+            let _ = there.set_len(end);
+            return Err(error);
+        }
+        if let Some(mode) = self.options.mode {
+            there.set_permissions(std::fs::Permissions::from_mode(mode))?;
+        }
+        self.size += end;
+        Ok(())
+    }
+}
+
+/// Writing to a link writes what it points to, as everywhere on Linux; the link stays.
+fn follow_links(place: &Place) -> Result<PathBuf, Fault> {
+    let mut target = place.path.clone();
+    for _ in 0..40 {
+        match std::fs::read_link(&target) {
+            Ok(next) => target = target.parent().unwrap_or(Path::new("/")).join(next),
+            // Not a link, not there, or not reachable: what comes next says so.
+            Err(_) => return Ok(target),
+        }
+    }
+    Err(place.fault("write", &io::Error::from_raw_os_error(libc::ELOOP)))
+}
