@@ -5,8 +5,7 @@
 
 import { fuzz } from './fuzz.mjs';
 import { command } from './lifetime.mjs';
-import { ensureNats } from './nats.mjs';
-import { ensureRegistry } from './registry.mjs';
+import { ensureProgram, NATS, REGISTRY } from './programs.mjs';
 import { boxed, Steps } from './steps.mjs';
 import { Unavailable } from './unavailable.mjs';
 import { build, installDependencies, prepareEngine, requireTools } from './workspace.mjs';
@@ -47,7 +46,10 @@ await command(async () => {
 async function testEnvironment(preparing) {
   try {
     const engine = await preparing;
-    const programs = { COFFERDAM_TEST_REGISTRY: await ensureRegistry(), COFFERDAM_TEST_NATS: await ensureNats() };
+    const programs = {
+      COFFERDAM_TEST_REGISTRY: await ensureProgram(REGISTRY),
+      COFFERDAM_TEST_NATS: await ensureProgram(NATS),
+    };
     const found = Object.fromEntries(Object.entries(programs).filter(([, program]) => program));
     return { engine, env: { DOCKER_HOST: engine.host, ...found } };
   } catch (error) {

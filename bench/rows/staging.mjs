@@ -10,7 +10,7 @@ import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { atEnd } from '../../scripts/lifetime.mjs';
-import { ensureNats } from '../../scripts/nats.mjs';
+import { ensureProgram, NATS } from '../../scripts/programs.mjs';
 import { summary } from '../measure.mjs';
 import { output } from '../program.mjs';
 import { labelsOf } from '../ring.mjs';
@@ -19,7 +19,7 @@ const CARRIER = fileURLToPath(new URL('../tree-carrier.mjs', import.meta.url));
 const BYTES = 1_000_000_000;
 
 export async function staging({ quick, runId }) {
-  const program = await ensureNats();
+  const program = await ensureProgram(NATS);
   if (!program) throw new Error('nats-server is not here, and cannot be had');
   const bytes = quick ? BYTES / 10 : BYTES;
   const folder = mkdtempSync(path.join(os.tmpdir(), 'cofferdam-bench-nats-'));

@@ -8,16 +8,14 @@ use std::path::Path;
 use bytes::Bytes;
 use cofferdam_protocol::{Fault, FaultCode, Kind, Reply, Write};
 
+use super::blocks::{BLOCK, Block, next_block};
 use super::draft::Draft;
 use super::place::{Place, blocking, brief};
-use crate::channel::{Channel, Inbound};
+use crate::channel::Channel;
 use crate::fd::READ_SIZE;
 use crate::process::users;
 use crate::requests::{Failure, fault};
 use crate::workspace::Workspace;
-
-/// What one trip to a helper thread reads or writes.
-pub(super) const BLOCK: usize = 8 * READ_SIZE;
 
 pub(crate) async fn read(place: Place, offset: u64, limit: u64, channel: &Channel) -> Result<Reply, Failure> {
     let mut reader = Reader { place, file: None, offset, rest: limit, size: 0 };
@@ -122,34 +120,24 @@ pub(crate) async fn write(
         place.owner = users::resolve(Some(user))?.owner();
     }
     let mut draft: Option<Draft> = None;
-    let mut pending: Vec<Bytes> = Vec::new();
     let mut size = 0;
     loop {
-        let end = match channel.recv().await? {
-            Inbound::Data(bytes) => {
-                size += bytes.len() as u64;
-                pending.push(bytes);
-                false
-            }
-            Inbound::End => true,
-        };
-        if !end && pending.len() * READ_SIZE < BLOCK {
-            continue;
-        }
+        let Block { pieces, bytes, is_last } = next_block(channel).await?;
+        size += bytes;
         workspace.admit(&place.path, size).await?;
-        let (place, write, blocks) = (place.clone(), write.clone(), std::mem::take(&mut pending));
+        let (place, write) = (place.clone(), write.clone());
         let taken = draft.take();
-        let is_short = end && taken.is_none() && blocks.len() <= 1;
+        let is_short = is_last && taken.is_none() && pieces.len() <= 1;
         let work = move || {
             let mut draft = match taken {
                 Some(draft) => draft,
                 None => Draft::begin(place, write)?,
             };
-            draft.append(&blocks)?;
-            if end { draft.commit() } else { Ok(draft) }
+            draft.append(&pieces)?;
+            if is_last { draft.commit() } else { Ok(draft) }
         };
         draft = Some(if is_short { brief(work).await? } else { blocking(work).await? });
-        if end && let Some(mut done) = draft.take() {
+        if is_last && let Some(mut done) = draft.take() {
             if let Some(replaced) = done.replaced.take() {
                 drop(tokio::task::spawn_blocking(move || drop(replaced)));
             }

@@ -7,15 +7,12 @@ use std::vec::IntoIter;
 use bytes::Bytes;
 use cofferdam_protocol::{Content, Fault, FaultCode, Reply, Setup, Write};
 
-use super::content::BLOCK;
+use super::blocks::{Block, next_block};
 use super::draft::Draft;
 use super::place::{Place, blocking};
-use crate::channel::{Channel, Inbound};
+use crate::channel::Channel;
 use crate::requests::{Failure, fault};
 use crate::workspace::Workspace;
-
-/// At most so many pieces, which may be as many files, in one trip to a helper thread.
-const PIECES: usize = 256;
 
 pub(crate) async fn write_many(
     setup: &Setup,
@@ -34,31 +31,17 @@ pub(crate) async fn write_many(
         workspace.admit(&first.path, size).await?;
     }
     let mut many = Many { files: files.into_iter(), under_way: None };
-    let mut pending: Vec<Bytes> = Vec::new();
-    let mut bytes = 0;
     loop {
-        let end = match channel.recv().await? {
-            Inbound::Data(piece) => {
-                bytes += piece.len();
-                pending.push(piece);
-                false
-            }
-            Inbound::End => true,
-        };
-        if !end && bytes < BLOCK && pending.len() < PIECES {
-            continue;
-        }
-        bytes = 0;
-        let pieces = std::mem::take(&mut pending);
+        let Block { pieces, is_last, .. } = next_block(channel).await?;
         many = blocking(move || {
             pieces.into_iter().try_for_each(|piece| many.take(piece))?;
-            if end {
+            if is_last {
                 many.finish()?;
             }
             Ok(many)
         })
         .await?;
-        if end {
+        if is_last {
             workspace.add(size);
             return Ok(Reply::Done);
         }

@@ -3,6 +3,7 @@
 //! All of it may block, so all of it runs on the helper threads, whole operations at a time. Nothing here follows a
 //! path out of the sandbox, for there is nothing else to see.
 
+mod blocks;
 mod content;
 mod draft;
 mod lines;

@@ -7,17 +7,15 @@ use bytes::Bytes;
 use cofferdam_protocol::{Fault, FaultCode, Filter, Fingerprint, Kind, Reply};
 use cofferdam_tree::{Ceilings, Owner, Packer, Rules, Survey, Trouble, UnpackOptions, Unpacker};
 
+use super::blocks::{BLOCK, Block, next_block};
 use super::listing::batch;
 use super::place::{Place, blocking};
 use super::tree::make_dirs;
-use crate::channel::{Channel, Inbound};
+use crate::channel::Channel;
 use crate::fd::READ_SIZE;
 use crate::process::users;
 use crate::requests::{Failure, fault};
 use crate::workspace::Workspace;
-
-/// What one trip to a helper thread packs or unpacks.
-const BLOCK: usize = 8 * READ_SIZE;
 
 pub(super) fn rules(filter: &Filter) -> Result<Rules, Fault> {
     Rules::new(&filter.exclude, filter.gitignore).map_err(|message| fault(FaultCode::InvalidArgument, message))
@@ -69,27 +67,16 @@ pub(crate) async fn unpack(place: Place, workspace: &Workspace, channel: &Channe
         },
     };
     let mut unpacker = Unpacker::new(&place.path, options);
-    let mut pending: Vec<Bytes> = Vec::new();
     let mut size = 0;
     loop {
-        let end = match channel.recv().await? {
-            Inbound::Data(bytes) => {
-                size += bytes.len() as u64;
-                pending.push(bytes);
-                false
-            }
-            Inbound::End => true,
-        };
-        if !end && pending.len() * READ_SIZE < BLOCK {
-            continue;
-        }
+        let Block { pieces, bytes, is_last } = next_block(channel).await?;
+        size += bytes;
         workspace.admit(&place.path, size).await?;
-        let blocks = std::mem::take(&mut pending);
         let work = move || {
-            for block in &blocks {
-                unpacker.take(block).map_err(Trouble::into_fault)?;
+            for piece in &pieces {
+                unpacker.take(piece).map_err(Trouble::into_fault)?;
             }
-            match end {
+            match is_last {
                 true => unpacker.finish().map_err(Trouble::into_fault).map(|_| None),
                 false => Ok(Some(unpacker)),
             }
