@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use cofferdam_core::{FileContent, FileEntry, FileReader, FileType, FileWriter, ListRequest, WriteRequest};
+use cofferdam_core::{FileContent, FileEntry, FileReader, FileType, FileWriter, ListRequest, Sandbox, WriteRequest};
 use napi::Env;
 use napi::bindgen_prelude::{Buffer, BufferSlice, PromiseRaw, Uint8Array};
 use napi_derive::napi;
@@ -107,9 +107,9 @@ impl NativeSandbox {
         env: &'env Env,
         write: NativeWrite,
     ) -> napi::Result<PromiseRaw<'env, NativeFileWriter>> {
-        let sandbox = Arc::clone(&self.sandbox);
-        promise(env, async move { sandbox.file_writer(&write.into()).await }, |_, writer| {
-            Ok(NativeFileWriter { writer: Arc::new(Mutex::new(Some(writer))) })
+        let (sandbox, of) = (Arc::clone(&self.sandbox), Arc::clone(&self.sandbox));
+        promise(env, async move { sandbox.file_writer(&write.into()).await }, move |_, writer| {
+            Ok(NativeFileWriter { writer: Arc::new(Mutex::new(Some(writer))), sandbox: of })
         })
     }
 
@@ -191,6 +191,7 @@ impl NativeSandbox {
 #[napi]
 pub struct NativeFileWriter {
     writer: Arc<Mutex<Option<FileWriter>>>,
+    sandbox: Arc<Sandbox>,
 }
 
 #[napi]
@@ -224,6 +225,14 @@ impl NativeFileWriter {
             }
         };
         promise(env, call, written)
+    }
+
+    /// Rejects when the sandbox is gone, and not before.
+    #[napi(ts_return_type = "Promise<never>")]
+    pub fn lost<'env>(&self, env: &'env Env, cancel: &Cancel) -> napi::Result<PromiseRaw<'env, ()>> {
+        let sandbox = Arc::clone(&self.sandbox);
+        let call = async move { Err::<(), _>(sandbox.lost().await) };
+        promise(env, unless(token(Some(cancel)), call), as_is)
     }
 
     #[napi]

@@ -2,6 +2,7 @@ import { basename, posix, resolve } from 'node:path';
 import type { Cancel, NativeEntry, NativeFileWriter, NativeSandbox, NativeWrite } from './internal/binding';
 import { abortable, type CallSite, call, callSite } from './internal/call';
 import * as check from './internal/check';
+import { native } from './internal/native';
 import {
   byPath,
   byPathAndLine,
@@ -102,10 +103,13 @@ export class Files {
   async #writeStream(write: NativeWrite, data: AsyncIterable<unknown>, cancel?: Cancel, signal?: AbortSignal) {
     const writer: NativeFileWriter = await this.#native.fileWriter(write);
     const pieces = data[Symbol.asyncIterator]();
+    const over = new native.Cancel();
+    const lost = writer.lost(over);
+    lost.catch(() => {});
     try {
       for (;;) {
-        // A source may stall for ever: the signal must still be heard.
-        const next = await unlessAborted(pieces.next(), signal);
+        // A source may stall for ever: the signal must still be heard, and the end of the sandbox.
+        const next = await unlessAborted(Promise.race([pieces.next(), lost]), signal);
         if (next.done) return await writer.finish();
         await writer.write(check.bytes('a piece of data', next.value), cancel);
       }
@@ -114,6 +118,7 @@ export class Files {
       pieces.return?.().catch(() => {});
       throw error;
     } finally {
+      over.cancel();
       writer.abandon();
     }
   }

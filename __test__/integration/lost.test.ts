@@ -23,8 +23,10 @@ describeWithEngine('a sandbox that goes away behind our back', () => {
     const sandbox = await manager.open({ scope });
     const loop = await sandbox.spawn('while :; do echo tick; sleep 0.05; done');
     await loop.read({ waitMs: 5_000 });
+    const stalled = new ReadableStream<Uint8Array>({ start: (controller) => controller.enqueue(new Uint8Array(10)) });
     const outcomes = Promise.allSettled([
       sandbox.exec('sleep 100'),
+      sandbox.files.write('never finished', stalled),
       loop.wait(),
       (async () => {
         for await (const chunk of loop) expect(chunk.text).toContain('tick');

@@ -21,6 +21,8 @@ export declare class NativeFileReader {
 export declare class NativeFileWriter {
   write(data: Uint8Array, cancel?: Cancel | undefined | null): Promise<void>
   finish(): Promise<NativeWritten>
+  /** Rejects when the sandbox is gone, and not before. */
+  lost(cancel: Cancel): Promise<never>
   abandon(): void
 }
 

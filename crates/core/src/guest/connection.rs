@@ -154,6 +154,12 @@ impl Guest {
         self.lifetime.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// Waits until the sandbox is closed, stopped or gone, and says why.
+    pub async fn lost(&self) -> Error {
+        self.lifetime().cancelled().await;
+        self.over().unwrap_or_else(|| closed_error(&self.sandbox_id))
+    }
+
     /// Why there is no link any more, and will be none.
     pub(crate) fn over(&self) -> Option<Error> {
         self.over.read().unwrap_or_else(PoisonError::into_inner).clone()
