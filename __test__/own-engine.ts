@@ -54,7 +54,7 @@ export class OwnEngine implements AsyncDisposable {
 
   /**
    * All containers there are. Docker 20.10 that was killed and started again goes on listing a nameless ghost of one that
-   * it has removed, now and then (1 in 20 restarts, with nothing but `docker run --rm`): nobody can inspect it, and it is
+   * it has removed, now and then (in 5 of 82 runs of the test; once with nothing but `docker run --rm`): nobody can inspect it, and it is
    * gone with the next restart.
    */
   async containers(): Promise<Docker.ContainerInfo[]> {
