@@ -2,7 +2,7 @@
 module.exports = {
   testMatch: ['<rootDir>/__test__/**/*.test.ts'],
   modulePathIgnorePatterns: ['<rootDir>/target', '<rootDir>/dist', '<rootDir>/npm'],
-  moduleNameMapper: { '^cofferdam$': '<rootDir>/dist/index.js' },
+  moduleNameMapper: { '^cofferdam$': '<rootDir>/dist/index.js', '^cofferdam/(.*)$': '<rootDir>/dist/$1/index.js' },
   transform: {
     '^.+\\.ts$': [
       '@swc/jest',

@@ -15,6 +15,7 @@ export { SandboxError, type SandboxErrorCode } from './errors';
 export type { FileContent, FileEntry, Files, FileType } from './files';
 export { SandboxManager } from './manager';
 export type {
+  Artifact,
   Command,
   EngineInfo,
   ExecOptions,
@@ -24,6 +25,7 @@ export type {
   ObjectStoreOptions,
   OpenOptions,
   OutputChunk,
+  Packages,
   PortForward,
   ProcessInfo,
   PruneOptions,
@@ -31,6 +33,9 @@ export type {
   PublishOptions,
   PullOptions,
   PullProgress,
+  RunPhase,
+  RunRequest,
+  RunResult,
   SandboxEvent,
   SandboxInfo,
   SandboxManagerOptions as ManagerOptions,

@@ -15,6 +15,8 @@ import type {
   PruneReport,
   PullOptions,
   PullProgress,
+  RunRequest,
+  RunResult,
   SandboxEvent,
   SandboxInfo,
   SandboxManagerOptions,
@@ -153,6 +155,11 @@ export class SandboxManager implements AsyncDisposable {
         yield* events.map(toSandboxEvent);
       }
     })();
+  }
+
+  /** Runs a program in a sandbox of its own, which is gone afterwards, whatever happens. */
+  async run(_request: RunRequest): Promise<RunResult> {
+    throw new SandboxError('UNSUPPORTED', 'run() is being built');
   }
 
   /**

@@ -312,6 +312,66 @@ export interface ProcessInfo {
   exitCode: number | null;
 }
 
+/** Lists of packages, each as its installer takes it: `pandas==2.2.3`, `left-pad@1`, `jq`. */
+export interface Packages {
+  pip?: string[];
+  npm?: string[];
+  apt?: string[];
+}
+
+/** One run of a program in a sandbox of its own, which is gone afterwards. */
+export interface RunRequest {
+  /** What runs the code; it also chooses the image where none is given. `python` unless told. */
+  runtime?: 'python' | 'node' | 'bash';
+  /** Any image that has the runtime. */
+  image?: string;
+  code: string;
+  args?: string[];
+  env?: Record<string, string>;
+  /** Written under the workdir before the code runs. */
+  files?: Record<string, string | Uint8Array>;
+  /** Installed once, and cached. */
+  packages?: Packages;
+  limits?: Limits;
+  network?: boolean | NetworkPolicy;
+  /** Globs under the workdir: what to bring back of what the code wrote. */
+  artifacts?: string[];
+  /** Of the code. 2 min; 0 for none. */
+  timeoutMs?: number;
+  /** 200 000 of each stream, head and tail kept. */
+  maxOutputBytes?: number;
+  /** 10 000 000 for each artifact; a larger one is named, and left where it is. */
+  maxArtifactBytes?: number;
+  /** 100; those beyond are named only. */
+  maxArtifacts?: number;
+  signal?: AbortSignal;
+}
+
+/** A file that a run left. */
+export interface Artifact {
+  /** Under the workdir. */
+  path: string;
+  sizeBytes: number;
+  /** `null` when it was left out. */
+  content: Uint8Array | null;
+  omitted?: 'too large' | 'too many';
+}
+
+/** A part of a run, and how long it took. */
+export interface RunPhase {
+  name: 'connect' | 'prepare_files' | 'exec' | 'collect_artifacts' | 'destroy';
+  durationMs: number;
+}
+
+/** What came of a run. */
+export interface RunResult extends ExecResult {
+  runtime: string;
+  /** Resolved: `python:3.11-slim`. */
+  image: string;
+  artifacts: Artifact[];
+  phases: RunPhase[];
+}
+
 /** `warm` is ready and nobody's yet; of one that is `stopped`, only the persistent workspace is there. */
 export type SandboxState = 'warm' | 'running' | 'paused' | 'stopped';
 
