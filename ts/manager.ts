@@ -1,13 +1,15 @@
 import { SandboxError } from './errors';
-import type { NativeManager } from './internal/binding';
+import type { NativeManager, NativeManagerOptions } from './internal/binding';
 import { abortable, type CallSite, call, callSite } from './internal/call';
 import * as check from './internal/check';
 import { leaseFromEnvironment } from './internal/environment';
 import { endAtExit } from './internal/exit';
 import { toEngineInfo, toSandboxEvent, toSandboxInfo } from './internal/info';
-import { native } from './internal/native';
+import { Journal } from './internal/journal';
+import { addon } from './internal/native';
 import { merge, toNativeLimits, toNativeOpen, toNativeScope, toNativeTls, toNativeWarm } from './internal/open';
 import { toNativeStore } from './internal/store';
+import { type Activity, runOutcome, Telemetry, telemetryFor, timeoutSeconds } from './internal/telemetry';
 import type {
   EngineInfo,
   OpenOptions,
@@ -25,6 +27,8 @@ import type {
 } from './options';
 import { Sandbox } from './sandbox';
 
+const RUN_TIMEOUT_MS = 2 * 60_000;
+
 /**
  * Opens sandboxes, finds them again and closes them. Cheap to make: it connects on first use.
  *
@@ -38,8 +42,16 @@ export class SandboxManager implements AsyncDisposable {
   readonly #native: NativeManager;
   readonly #defaults: OpenOptions;
   readonly #forgetExit: () => void;
+  readonly #telemetry: Telemetry;
+  readonly #journal: Journal;
 
-  constructor(options: SandboxManagerOptions = {}) {
+  constructor(options?: SandboxManagerOptions);
+  /** @internal `connect` makes what the addon makes otherwise. */
+  constructor(options: SandboxManagerOptions, connect: (options: NativeManagerOptions) => NativeManager);
+  constructor(
+    options: SandboxManagerOptions = {},
+    connect = (native: NativeManagerOptions): NativeManager => new (addon().NativeManager)(native),
+  ) {
     const { backend = 'auto', docker = {}, policy = {} } = options;
     if (backend !== 'auto' && backend !== 'docker') {
       throw new SandboxError('UNSUPPORTED', `backend ${JSON.stringify(backend)} is not built yet; use "docker"`, {
@@ -54,7 +66,9 @@ export class SandboxManager implements AsyncDisposable {
     }
     const lease = leaseFromEnvironment(process.env);
     this.#defaults = options.defaults ?? {};
-    this.#native = new native.NativeManager({
+    this.#telemetry = telemetryFor(this, new Telemetry(options.telemetry));
+    this.#journal = new Journal(options.logger);
+    this.#native = connect({
       dockerHost: check.optionalText('docker.host', docker.host),
       dockerTls: docker.tls && toNativeTls(docker.tls),
       dockerRuntime: check.optionalText('docker.runtime', docker.runtime),
@@ -71,6 +85,7 @@ export class SandboxManager implements AsyncDisposable {
       store: options.store === undefined ? undefined : toNativeStore(options.store, process.env),
     });
     this.#forgetExit = endAtExit(this.#native);
+    this.#journal.follow(() => this.#native.events());
     // Not before the caller has had a chance to listen.
     queueMicrotask(() => this.#native.warmUp());
   }
@@ -80,15 +95,27 @@ export class SandboxManager implements AsyncDisposable {
     const site = callSite(this.open);
     await call(site, async () => check.object('options', options));
     const merged = merge(this.#defaults, options);
-    return abortable(site, merged.signal, async (cancel) => {
-      const opened = await this.#native.open(toNativeOpen(merged), merged.onPullProgress, cancel);
-      return new Sandbox(opened);
-    });
+    const open = async () =>
+      abortable(site, merged.signal, async (cancel) => {
+        const opened = await this.#native.open(toNativeOpen(merged), merged.onPullProgress, cancel);
+        return new Sandbox(opened, this.#telemetry);
+      });
+    return this.#telemetry.observed(
+      () => toOpening(merged),
+      open,
+      ({ id, key, image, created }) => ({
+        attributes: { 'sandbox.id': id, 'sandbox.key': key, 'sandbox.image': image, 'sandbox.created': created },
+        labels: { image, created },
+      }),
+    );
   }
 
   /** A sandbox by its id, also one that another program opened. */
   async get(id: string): Promise<Sandbox> {
-    return call(callSite(this.get), async () => new Sandbox(await this.#native.get(check.text('id', id))));
+    return call(
+      callSite(this.get),
+      async () => new Sandbox(await this.#native.get(check.text('id', id)), this.#telemetry),
+    );
   }
 
   /**
@@ -158,7 +185,17 @@ export class SandboxManager implements AsyncDisposable {
   }
 
   /** Runs a program in a sandbox of its own, which is gone afterwards, whatever happens. */
-  async run(_request: RunRequest): Promise<RunResult> {
+  async run(request: RunRequest): Promise<RunResult> {
+    const site = callSite(this.run);
+    await call(site, async () => check.object('request', request));
+    return this.#telemetry.observed(
+      () => toRunning(request),
+      () => this.#journal.run(request, () => this.#run(site, request)),
+      runOutcome,
+    );
+  }
+
+  async #run(_site: CallSite, _request: RunRequest): Promise<RunResult> {
     throw new SandboxError('UNSUPPORTED', 'run() is being built');
   }
 
@@ -200,4 +237,14 @@ export class SandboxManager implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     return this.close();
   }
+}
+
+function toOpening({ image, timeoutMs }: OpenOptions): Activity {
+  const attributes = { ...(image === undefined ? {} : { 'sandbox.image': image }), ...timeoutSeconds(timeoutMs) };
+  return { kind: 'open', name: 'sandbox.open', labels: { image }, attributes };
+}
+
+function toRunning({ runtime = 'python', image = runtime, timeoutMs = RUN_TIMEOUT_MS }: RunRequest): Activity {
+  const attributes = { 'sandbox.runtime': runtime, 'sandbox.image': image, ...timeoutSeconds(timeoutMs) };
+  return { kind: 'run', name: 'sandbox.run', labels: { runtime }, attributes };
 }

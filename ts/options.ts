@@ -1,3 +1,5 @@
+import type { Logger } from './logger';
+
 /** Which sessions: exactly one of a workflow run, an agent run or a user. */
 export type Scope = { workflow: string } | { agent: string } | { user: string };
 
@@ -76,6 +78,13 @@ export interface SandboxManagerOptions {
   orphanTimeoutMs?: number;
   /** Where `sandbox.stage()` reads and `sandbox.publish()` writes. Reached on first use; no sandbox ever sees it. */
   store?: ObjectStoreOptions;
+  /** Told what happens: `console`, a pino logger, or any with their methods. See `docs/observability.md`. */
+  logger?: Logger;
+  /**
+   * Spans and metrics where the program has `@opentelemetry/api`; `false` for none. `details` adds commands, paths and the
+   * messages of errors to spans; without it there are only ids, names, sizes and codes.
+   */
+  telemetry?: false | { details?: boolean };
 }
 
 /**
