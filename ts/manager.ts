@@ -7,6 +7,7 @@ import { endAtExit } from './internal/exit';
 import { toEngineInfo, toSandboxEvent, toSandboxInfo } from './internal/info';
 import { native } from './internal/native';
 import { merge, toNativeLimits, toNativeOpen, toNativeScope, toNativeTls, toNativeWarm } from './internal/open';
+import { toNativeRun, toRunResult } from './internal/run';
 import { toNativeStore } from './internal/store';
 import type {
   EngineInfo,
@@ -121,13 +122,14 @@ export class SandboxManager implements AsyncDisposable {
 
   /**
    * Removes what dead programs and older versions left: sandboxes that were never started or did not remove themselves,
-   * and volumes of guests that no sandbox uses. A manager does the same once by itself, beside its first `open()`. What
+   * volumes of guests that no sandbox uses, and packages of images that are no more. A manager does the same once by itself, beside its first `open()`. What
    * belongs to a living program is not touched.
    */
   async prune(options: PruneOptions = {}): Promise<PruneReport> {
     return call(callSite(this.prune), async () =>
       this.#native.prune({
         volumes: check.boolean('volumes', options.volumes ?? false),
+        packages: check.boolean('packages', options.packages ?? false),
         olderThanMs: check.millis('olderThanMs', options.olderThanMs ?? 0),
         dryRun: check.boolean('dryRun', options.dryRun ?? false),
       }),
@@ -157,9 +159,25 @@ export class SandboxManager implements AsyncDisposable {
     })();
   }
 
-  /** Runs a program in a sandbox of its own, which is gone afterwards, whatever happens. */
-  async run(_request: RunRequest): Promise<RunResult> {
-    throw new SandboxError('UNSUPPORTED', 'run() is being built');
+  /**
+   * Runs a program in a sandbox of its own, which is gone afterwards, whatever happens. A program that fails, is killed or
+   * runs out of time is a result, not an error. Of the manager's `defaults`, all but the image and what is about sessions
+   * holds here too.
+   *
+   * @example
+   * ```ts
+   * const { stdout, artifacts } = await manager.run({
+   *   runtime: 'python',
+   *   code: 'import json; json.dump({"answer": 42}, open("out.json", "w"))',
+   *   artifacts: ['*.json'],
+   * });
+   * ```
+   */
+  async run(request: RunRequest): Promise<RunResult> {
+    return abortable(callSite(this.run), request?.signal, async (cancel) => {
+      const native = toNativeRun(this.#defaults, request);
+      return toRunResult(native.runtime, await this.#native.run(native, cancel));
+    });
   }
 
   /**
