@@ -8,6 +8,7 @@ import { toEngineInfo, toSandboxEvent, toSandboxInfo } from './internal/info';
 import { Journal } from './internal/journal';
 import { addon } from './internal/native';
 import { merge, toNativeLimits, toNativeOpen, toNativeScope, toNativeTls, toNativeWarm } from './internal/open';
+import { RUN_TIMEOUT_MS, toNativeRun, toRunResult } from './internal/run';
 import { toNativeStore } from './internal/store';
 import { type Activity, runOutcome, Telemetry, telemetryFor, timeoutSeconds } from './internal/telemetry';
 import type {
@@ -26,8 +27,6 @@ import type {
   Scope,
 } from './options';
 import { Sandbox } from './sandbox';
-
-const RUN_TIMEOUT_MS = 2 * 60_000;
 
 /**
  * Opens sandboxes, finds them again and closes them. Cheap to make: it connects on first use.
@@ -148,13 +147,14 @@ export class SandboxManager implements AsyncDisposable {
 
   /**
    * Removes what dead programs and older versions left: sandboxes that were never started or did not remove themselves,
-   * and volumes of guests that no sandbox uses. A manager does the same once by itself, beside its first `open()`. What
+   * volumes of guests that no sandbox uses, and packages of images that are no more. A manager does the same once by itself, beside its first `open()`. What
    * belongs to a living program is not touched.
    */
   async prune(options: PruneOptions = {}): Promise<PruneReport> {
     return call(callSite(this.prune), async () =>
       this.#native.prune({
         volumes: check.boolean('volumes', options.volumes ?? false),
+        packages: check.boolean('packages', options.packages ?? false),
         olderThanMs: check.millis('olderThanMs', options.olderThanMs ?? 0),
         dryRun: check.boolean('dryRun', options.dryRun ?? false),
       }),
@@ -184,19 +184,33 @@ export class SandboxManager implements AsyncDisposable {
     })();
   }
 
-  /** Runs a program in a sandbox of its own, which is gone afterwards, whatever happens. */
+  /**
+   * Runs a program in a sandbox of its own, which is gone afterwards, whatever happens. A program that fails, is killed or
+   * runs out of time is a result, not an error. Of the manager's `defaults`, all but the image and what is about sessions
+   * holds here too.
+   *
+   * @example
+   * ```ts
+   * const { stdout, artifacts } = await manager.run({
+   *   runtime: 'python',
+   *   code: 'import json; json.dump({"answer": 42}, open("out.json", "w"))',
+   *   artifacts: ['*.json'],
+   * });
+   * ```
+   */
   async run(request: RunRequest): Promise<RunResult> {
     const site = callSite(this.run);
     await call(site, async () => check.object('request', request));
+    const run = () =>
+      abortable(site, request.signal, async (cancel) => {
+        const native = toNativeRun(this.#defaults, request);
+        return toRunResult(native.runtime, await this.#native.run(native, cancel));
+      });
     return this.#telemetry.observed(
       () => toRunning(request),
-      () => this.#journal.run(request, () => this.#run(site, request)),
+      () => this.#journal.run(request, run),
       runOutcome,
     );
-  }
-
-  async #run(_site: CallSite, _request: RunRequest): Promise<RunResult> {
-    throw new SandboxError('UNSUPPORTED', 'run() is being built');
   }
 
   /**
@@ -231,7 +245,8 @@ export class SandboxManager implements AsyncDisposable {
    */
   async close(): Promise<void> {
     this.#forgetExit();
-    return call(callSite(this.close), () => this.#native.close());
+    await call(callSite(this.close), () => this.#native.close());
+    await this.#journal.finish();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -176,6 +176,8 @@ export interface OpenOptions {
   readOnlyRoot?: boolean;
   /** Keep the workdir in a volume of the session's own, which outlives `close()`. */
   persist?: boolean;
+  /** Installed once per image and list, with network, and cached; sandboxes start with them at once. */
+  packages?: Packages;
   /** Written into a new sandbox before `open()` resolves. */
   files?: Record<string, string | Uint8Array>;
   /** Run once in a new sandbox before `open()` resolves. */
@@ -413,6 +415,8 @@ export interface EngineInfo {
 export interface PruneOptions {
   /** Persistent workspaces too, that no sandbox uses at the moment: their data is gone then. */
   volumes?: boolean;
+  /** All cached packages too, that no sandbox uses at the moment. */
+  packages?: boolean;
   /** Only what is at least so old. */
   olderThanMs?: number;
   /** Tell what would be removed, and do nothing. */
@@ -425,6 +429,8 @@ export interface PruneReport {
   sandboxes: string[];
   /** Volumes, by name. */
   volumes: string[];
+  /** Cached packages, by the name of their image. */
+  packages: string[];
 }
 
 /** What happened, and to which sandbox. Each type has more of its own; see `docs/sessions.md`. */

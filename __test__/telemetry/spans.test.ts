@@ -94,6 +94,35 @@ describeWithEngine('spans', () => {
     }
   });
 
+  test('a run has its phases below it, one after the other within its own time', async () => {
+    const code = 'import time; time.sleep(0.1); open("a.txt", "w").write("a"); print("ok")';
+    const result = await manager.run({ runtime: 'python', code, artifacts: ['*.txt'], timeoutMs: 20_000 });
+    const run = span('sandbox.run');
+    expect(run.attributes).toMatchObject({
+      'sandbox.runtime': 'python',
+      'sandbox.image': result.image,
+      'sandbox.timeout_seconds': 20,
+      'sandbox.exit_code': 0,
+      'sandbox.stdout_bytes': 3,
+      'sandbox.stderr_bytes': 0,
+      'sandbox.artifacts_count': 1,
+    });
+    const children = spans().filter((each) => each.parentSpanContext?.spanId === run.spanContext().spanId);
+    const phases = ['connect', 'prepare_files', 'exec', 'collect_artifacts', 'destroy'];
+    expect(children.map(({ name }) => name)).toEqual(phases.map((name) => `sandbox.${name}`));
+    let at = times(run).start;
+    for (const [index, child] of children.entries()) {
+      const { start, end } = times(child);
+      expect(start).toBeCloseTo(at, 1);
+      expect(end - start).toBeCloseTo(result.phases[index]?.durationMs ?? Number.NaN, 1);
+      at = end;
+    }
+    expect(at).toBeLessThanOrEqual(times(run).end + 0.1);
+    expect(times(span('sandbox.exec')).end - times(span('sandbox.exec')).start).toBeGreaterThanOrEqual(100);
+    expect(await points('cofferdam.runs')).toContainEqual({ labels: { runtime: 'python', ok: true }, value: 1 });
+    expect((await points('cofferdam.run.duration')).map(({ labels }) => labels)).toContainEqual({ runtime: 'python' });
+  });
+
   test('belong to the span that the caller is in, across awaits and side by side', async () => {
     const sandbox = await manager.open();
     const tracer = trace.getTracer('user');

@@ -9,11 +9,18 @@ import { SandboxError } from '../errors';
 import type { Logger } from '../logger';
 import type { RunRequest, RunResult, SandboxEvent } from '../options';
 import type { NativeEvents } from './binding';
+import { abortable } from './call';
 import * as check from './check';
 import { toSandboxEvent } from './info';
 
 type Level = keyof Logger;
 type Fields = Record<string, unknown>;
+
+/** A log may be late by so much. */
+const LOOK_EVERY_MS = 100;
+
+/** How long a look waits for the addon's threads to answer. */
+const LOOK_FOR_MS = 5;
 
 const LEVELS: Level[] = ['debug', 'info', 'warn', 'error'];
 
@@ -31,6 +38,9 @@ const EVENTS: Partial<Record<SandboxEvent['type'], [Level, string]>> = {
 
 export class Journal {
   readonly #logger: Logger | undefined;
+  #events: NativeEvents | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  #reading: Promise<void> = Promise.resolve();
 
   constructor(logger: Logger | undefined) {
     if (logger !== undefined) {
@@ -48,16 +58,41 @@ export class Journal {
     }
   }
 
-  /** Writes down what happens until there is no more. Listens to nothing where there is no logger. */
+  /**
+   * Writes down what happens from now on. A read that waits would keep the program alive: this one looks now and then
+   * instead. Listens to nothing where there is no logger.
+   */
   follow(listen: () => NativeEvents): void {
     if (this.#logger === undefined) return;
     const events = listen();
-    const read = async () => {
-      for (let batch = await events.nextMany(); batch.length > 0; batch = await events.nextMany()) {
+    this.#events = events;
+    this.#timer = setInterval(() => {
+      this.#reading = this.#reading.then(() => this.#readWhatIsThere(events));
+    }, LOOK_EVERY_MS).unref();
+  }
+
+  async #readWhatIsThere(events: NativeEvents): Promise<void> {
+    try {
+      for (;;) {
+        const batch = await abortable({}, AbortSignal.timeout(LOOK_FOR_MS), (cancel) => events.nextMany(cancel));
+        if (batch.length === 0) return clearInterval(this.#timer);
         for (const event of batch) this.#event(toSandboxEvent(event));
       }
-    };
-    read().catch((error) => this.#write('error', { code: codeOf(error) }, 'sandbox_events_failed'));
+    } catch {
+      // Nothing more for now.
+    }
+  }
+
+  /** Writes down the rest, once there will be no more. */
+  async finish(): Promise<void> {
+    const events = this.#events;
+    if (!events) return;
+    this.#events = undefined;
+    clearInterval(this.#timer);
+    await this.#reading;
+    for (let batch = await events.nextMany(); batch.length > 0; batch = await events.nextMany()) {
+      for (const event of batch) this.#event(toSandboxEvent(event));
+    }
   }
 
   #event({ type, at, sandboxId, key, command: _, ...details }: SandboxEvent): void {

@@ -189,7 +189,7 @@ fn body(engine: &Engine, spec: &BoxSpec, runtime: Option<&str>) -> Result<Contai
         folders
     });
     Ok(ContainerCreateBody {
-        image: Some(spec.image.clone()),
+        image: Some(spec.root().to_owned()),
         entrypoint: Some(vec![GUEST_PATH.to_owned()]),
         cmd: Some(vec!["init".to_owned(), spec.setup.to_argument()]),
         env: Some(spec.env.iter().map(|(name, value)| format!("{name}={value}")).collect()),
