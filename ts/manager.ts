@@ -38,6 +38,8 @@ import { Sandbox } from './sandbox';
  * ```
  */
 export class SandboxManager implements AsyncDisposable {
+  /** Whether there is a `store`, for `sandbox.stage()` and `sandbox.publish()`. */
+  readonly hasStore: boolean;
   readonly #native: NativeManager;
   readonly #defaults: OpenOptions;
   readonly #forgetExit: () => void;
@@ -65,6 +67,7 @@ export class SandboxManager implements AsyncDisposable {
     }
     const lease = leaseFromEnvironment(process.env);
     this.#defaults = options.defaults ?? {};
+    this.hasStore = options.store !== undefined;
     this.#telemetry = telemetryFor(this, new Telemetry(options.telemetry));
     this.#journal = new Journal(options.logger);
     this.#native = connect({
