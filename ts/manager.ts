@@ -41,6 +41,7 @@ export class SandboxManager implements AsyncDisposable {
   /** Whether there is a `store`, for `sandbox.stage()` and `sandbox.publish()`. */
   readonly hasStore: boolean;
   readonly #native: NativeManager;
+  readonly #options: SandboxManagerOptions;
   readonly #defaults: OpenOptions;
   readonly #forgetExit: () => void;
   readonly #telemetry: Telemetry;
@@ -66,6 +67,7 @@ export class SandboxManager implements AsyncDisposable {
       throw check.invalid('policy.allowedImages', 'an array of names', policy.allowedImages);
     }
     const lease = leaseFromEnvironment(process.env);
+    this.#options = options;
     this.#defaults = options.defaults ?? {};
     this.hasStore = options.store !== undefined;
     this.#telemetry = telemetryFor(this, new Telemetry(options.telemetry));
@@ -90,6 +92,11 @@ export class SandboxManager implements AsyncDisposable {
     this.#journal.follow(() => this.#native.events());
     // Not before the caller has had a chance to listen.
     queueMicrotask(() => this.#native.warmUp());
+  }
+
+  /** @internal A manager as this one, with what the addon is asked and what it answers seen through `view`. */
+  seenThrough(view: (native: NativeManager) => NativeManager): SandboxManager {
+    return new SandboxManager({ ...this.#options, logger: undefined }, () => view(this.#native));
   }
 
   /** Gets the session's sandbox, or makes it: `created` tells which. All callers of one key get the same one. */
