@@ -135,6 +135,12 @@ export class FakeProcess implements Partial<NativeProcess> {
     if (!HARMLESS.includes(name)) this.#finish({ exitCode: 128 + number, signal: name });
   }
 
+  /** All of its input, before it starts. */
+  give(input: Uint8Array): void {
+    this.#isInputOver = true;
+    this.#endInput(Buffer.from(input));
+  }
+
   async write(data: Uint8Array): Promise<void> {
     if (this.#isInputOver) throw new SandboxError('INVALID_ARGUMENT', 'its input has ended');
     this.#input.push(data);

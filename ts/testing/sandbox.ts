@@ -66,21 +66,19 @@ export class FakeSandbox implements Partial<Native.NativeSandbox> {
     stdin?: Uint8Array | null,
     cancel?: unknown,
   ): Promise<Native.NativeExecResult> {
-    const process = this.#start(command);
-    if (stdin) await process.write(stdin);
-    await process.end();
+    const process = this.#start(command, stdin ?? new Uint8Array());
     return unlessCancelled(process.ended, cancel, () => process.kill());
   }
 
   async spawn(command: Native.NativeCommand): Promise<Native.NativeProcess> {
-    const process = this.#start(command);
-    if (!command.keepStdin) await process.end();
+    const process = this.#start(command, command.keepStdin ? undefined : new Uint8Array());
     return face<Native.NativeProcess>(process, 'process');
   }
 
   /** Throws when it cannot be started. */
-  #start(native: Native.NativeCommand): FakeProcess {
+  #start(native: Native.NativeCommand, input?: Uint8Array): FakeProcess {
     const process = new FakeProcess(this.#processes.length + 1, native);
+    if (input) process.give(input);
     const exec = this.#toExec(native, process);
     try {
       checkCommand(native.command);
