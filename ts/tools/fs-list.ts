@@ -1,0 +1,79 @@
+/** `sandbox_fs_list` and `sandbox_fs_delete`. */
+import { posix } from 'node:path';
+import { z } from 'zod';
+import type { FileEntry } from '../files';
+import { alsoCalled } from './also-called';
+import { defineTool, inSession, sessionAliases } from './definition';
+import { inReached } from './reached';
+
+/** So many entries are shown. */
+const MAX_ENTRIES = 500;
+
+/** So many are looked at, to say how many there are. */
+const MAX_LISTED = 20_000;
+
+export const entryShape = {
+  name: z.string(),
+  path: z.string().describe('Absolute'),
+  type: z.enum(['file', 'dir', 'symlink', 'other']),
+  size_bytes: z.number(),
+  mode: z.string().describe('Permissions in octal'),
+  mtime_unix: z.number().describe('Last change, in seconds since 1970'),
+};
+
+export const fsListTool = defineTool({
+  name: 'sandbox_fs_list',
+  description: 'List a folder of the sandbox. To find files by name or by what is in them use sandbox_fs_search.',
+  input: {
+    path: z.string().optional().describe('The working directory unless told'),
+    recursive: z.boolean().optional().describe('Everything below it, too'),
+    ...inSession,
+  },
+  aliases: sessionAliases,
+  output: { entries: z.array(z.looseObject(entryShape)), truncated: z.boolean(), total: z.number() },
+  async run({ path = '.', recursive = false, sandbox_id }, call) {
+    return inReached(call, sandbox_id, async ({ files }) => {
+      const listed = await files.list(path, { recursive, maxEntries: MAX_LISTED });
+      const truncated = listed.length > MAX_ENTRIES;
+      const note = `These are the first ${MAX_ENTRIES} of ${listed.length}. List a folder in it, or use sandbox_fs_search with a pattern.`;
+      return {
+        entries: listed.slice(0, MAX_ENTRIES).map(toModelEntry),
+        truncated,
+        total: listed.length,
+        ...(truncated && { note }),
+      };
+    });
+  },
+});
+
+export function toModelEntry({ name, path, type, sizeBytes, mode, mtimeMs, target }: FileEntry): object {
+  const entry = {
+    name,
+    path,
+    type,
+    size_bytes: sizeBytes,
+    mode: `0${mode.toString(8)}`,
+    mtime_unix: Math.floor(mtimeMs / 1000),
+    ...(target !== undefined && { target }),
+  };
+  return alsoCalled(entry, { size: 'size_bytes' });
+}
+
+export const fsDeleteTool = defineTool({
+  name: 'sandbox_fs_delete',
+  description: 'Delete a file of the sandbox, or with recursive a folder with all in it.',
+  input: {
+    path: z.string().describe('Absolute, or relative to the working directory'),
+    recursive: z.boolean().optional().describe('Needed for a folder'),
+    ...inSession,
+  },
+  aliases: sessionAliases,
+  output: { deleted: z.boolean().describe('False if nothing was there'), path: z.string().describe('Absolute') },
+  async run({ path, recursive = false, sandbox_id }, call) {
+    return inReached(call, sandbox_id, async ({ files, workdir }) => {
+      const absolute = (await files.stat(path))?.path ?? posix.resolve(workdir, path);
+      const deleted = await files.remove(path, { recursive });
+      return { ok: true, deleted, path: absolute, ...(!deleted && { note: 'Nothing was there.' }) };
+    });
+  },
+});
