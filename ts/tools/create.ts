@@ -1,6 +1,7 @@
 /** From a manager and a context to a set of tools: which they are, and how a call is answered. */
 import { SandboxError } from '../errors';
-import { invalid } from '../internal/check';
+import * as check from '../internal/check';
+import { toNativeScope } from '../internal/open';
 import type { SandboxManager } from '../manager';
 import { tools } from './catalogue';
 import type { Tool } from './definition';
@@ -20,10 +21,8 @@ import type { ToolCallOptions, ToolContext, ToolResult, Toolset } from './toolse
  * ```
  */
 export function createToolset(manager: SandboxManager, context: ToolContext = {}): Toolset {
+  checkContext(context);
   const { maxResultBytes: maxBytes = MAX_RESULT_BYTES } = context;
-  if (!Number.isInteger(maxBytes) || maxBytes < LEAST_RESULT_BYTES) {
-    throw invalid('maxResultBytes', `a whole number of at least ${LEAST_RESULT_BYTES}`, maxBytes);
-  }
   const chosen = choose(manager, context);
   const byName = new Map(chosen.map((tool) => [tool.definition.name, tool]));
   const sessions = new Sessions(manager, context);
@@ -52,6 +51,19 @@ export function createToolset(manager: SandboxManager, context: ToolContext = {}
   return { tools: chosen.map(({ definition }) => definition), call, close, [Symbol.asyncDispose]: close };
 }
 
+/** At once: a model can do nothing about a mistake of the host's. What `open()` checks anyway is left to it. */
+function checkContext(context: ToolContext): void {
+  check.object('context', context);
+  if (context.scope !== undefined) toNativeScope(context.scope);
+  check.optionalText('session', context.session);
+  for (const name of ['maxFileBytes', 'maxFiles', 'maxSessions'] as const) check.optionalCount(name, context[name]);
+  for (const name of ['commandTimeoutMs', 'idleTimeoutMs'] as const) check.timeout(name, context[name]);
+  const least = LEAST_RESULT_BYTES;
+  if (context.maxResultBytes !== undefined && check.count('maxResultBytes', context.maxResultBytes) < least) {
+    throw check.invalid('maxResultBytes', `at least ${least}`, context.maxResultBytes);
+  }
+}
+
 function unknown(name: unknown, chosen: readonly Tool[]): never {
   const shown = typeof name === 'string' ? JSON.stringify(name.slice(0, 60)) : 'of that name';
   throw new HintedError('INVALID_ARGUMENT', `there is no tool ${shown}`, `There are: ${names(chosen)}.`);
@@ -63,10 +75,10 @@ function names(chosen: readonly Tool[]): string {
 
 /** The mode's tools, those of the store where there is one, and of these the ones that were asked for. */
 function choose(manager: SandboxManager, { mode = 'code', include }: ToolContext): Tool[] {
-  if (mode !== 'code' && mode !== 'compute') throw invalid('mode', '"code" or "compute"', mode);
+  if (mode !== 'code' && mode !== 'compute') throw check.invalid('mode', '"code" or "compute"', mode);
   const there = tools.filter(({ kind }) => kind === mode || (mode === 'code' && kind === 'store' && manager.hasStore));
   if (include === undefined) return there;
-  if (!Array.isArray(include)) throw invalid('include', 'an array of names of tools', include);
+  if (!Array.isArray(include)) throw check.invalid('include', 'an array of names of tools', include);
   for (const name of include) {
     if (there.some(({ definition }) => definition.name === name)) continue;
     const needsStore = tools.some(({ definition, kind }) => definition.name === name && kind === 'store');

@@ -8,7 +8,7 @@
 export const MAX_RESULT_BYTES = 64 * 1024;
 
 /** Below this, the note on what was left out would itself leave out too much. */
-export const LEAST_RESULT_BYTES = 1_000;
+export const LEAST_RESULT_BYTES = 100;
 
 /** As much as the note may have. */
 const NOTE_BYTES = 60;

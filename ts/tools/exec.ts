@@ -42,7 +42,7 @@ export const execTool = defineTool({
     env: z.record(z.string(), z.string()).optional().describe('Environment variables for this command'),
     timeout_seconds: seconds
       .optional()
-      .describe('After that the command is ended with all it started. 300 unless told'),
+      .describe('After that the command is ended with all it started. Leave out for the default'),
     stream: z.boolean().optional().describe('Return at once with an exec_id, and leave the command running'),
     ...inSession,
   },

@@ -8,36 +8,30 @@ import { SandboxError, type SandboxErrorCode } from '../errors';
 import type { ToolFailure, ToolResult } from './toolset';
 
 /** What was being done: a message may quote whom it was done with. */
-export type Doing = 'opening' | 'storing' | 'running' | 'working';
+export type Doing = 'opening' | 'running' | 'working';
 
 const MAX_MESSAGE = 2_000;
 
 /** What may be quoted: these are about the sandbox, or about what the model asked for. */
-const OWN_WORDS: Record<Doing, readonly SandboxErrorCode[]> = {
-  working: [
-    'INVALID_ARGUMENT',
-    'POLICY_DENIED',
-    'SANDBOX_NOT_FOUND',
-    'PROCESS_NOT_FOUND',
-    'COMMAND_NOT_FOUND',
-    'FILE_NOT_FOUND',
-    'FILE_EXISTS',
-    'NOT_A_DIRECTORY',
-    'IS_A_DIRECTORY',
-    'PERMISSION_DENIED',
-    'PATH_BLOCKED',
-    'LIMIT_EXCEEDED',
-  ],
+const ABOUT_THE_SANDBOX: readonly SandboxErrorCode[] = [
+  'INVALID_ARGUMENT',
+  'POLICY_DENIED',
+  'SANDBOX_NOT_FOUND',
+  'PROCESS_NOT_FOUND',
+  'COMMAND_NOT_FOUND',
+  'FILE_NOT_FOUND',
+  'FILE_EXISTS',
+  'NOT_A_DIRECTORY',
+  'IS_A_DIRECTORY',
+  'PERMISSION_DENIED',
+  'PATH_BLOCKED',
+  'LIMIT_EXCEEDED',
+];
+
+const MAY_BE_QUOTED: Record<Doing, readonly SandboxErrorCode[]> = {
+  working: ABOUT_THE_SANDBOX,
   opening: ['INVALID_ARGUMENT', 'LIMIT_EXCEEDED', 'POLICY_DENIED', 'IMAGE_NOT_ALLOWED', 'NOT_A_DIRECTORY'],
-  running: [
-    'INVALID_ARGUMENT',
-    'LIMIT_EXCEEDED',
-    'POLICY_DENIED',
-    'IMAGE_NOT_ALLOWED',
-    'COMMAND_NOT_FOUND',
-    'PATH_BLOCKED',
-  ],
-  storing: ['IS_A_DIRECTORY', 'NOT_A_DIRECTORY', 'FILE_EXISTS', 'PATH_BLOCKED'],
+  running: [...ABOUT_THE_SANDBOX, 'IMAGE_NOT_ALLOWED'],
 };
 
 /** How the engine's own words begin, whatever the code. */
@@ -121,11 +115,13 @@ function asSandboxError(error: unknown): ToolFailure {
   }
   const doing = doings.get(error as object) ?? 'working';
   const hint = error instanceof HintedError ? error.hint : HINTS[code];
-  return { ok: false, error: wording(code, message, doing), code, ...(hint && { hint }) };
+  return { ok: false, error: wording(error as SandboxError, doing), code, ...(hint && { hint }) };
 }
 
-function wording(code: SandboxErrorCode, message: string, doing: Doing): string {
-  if (OWN_WORDS[doing].includes(code) && !message.startsWith(ENGINES_WORDS)) {
+function wording({ code, message, details }: SandboxError, doing: Doing): string {
+  // A store's error says which store it was.
+  const isOfHost = message.startsWith(ENGINES_WORDS) || details?.store !== undefined;
+  if (MAY_BE_QUOTED[doing].includes(code) && !isOfHost) {
     return message.length > MAX_MESSAGE ? `${message.slice(0, MAX_MESSAGE)}…` : message;
   }
   return IN_OUR_WORDS[code] ?? 'this did not work';

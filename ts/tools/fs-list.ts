@@ -1,9 +1,11 @@
 /** `sandbox_fs_list` and `sandbox_fs_delete`. */
 import { posix } from 'node:path';
 import { z } from 'zod';
+import { SandboxError } from '../errors';
 import type { FileEntry } from '../files';
 import { alsoCalled } from './also-called';
 import { defineTool, inSession, sessionAliases } from './definition';
+import { HintedError } from './failure';
 import { inReached } from './reached';
 
 /** So many entries are shown. */
@@ -33,7 +35,7 @@ export const fsListTool = defineTool({
   output: { entries: z.array(z.looseObject(entryShape)), truncated: z.boolean(), total: z.number() },
   async run({ path = '.', recursive = false, sandbox_id }, call) {
     return inReached(call, sandbox_id, async ({ files }) => {
-      const listed = await files.list(path, { recursive, maxEntries: MAX_LISTED });
+      const listed = await files.list(path, { recursive, maxEntries: MAX_LISTED }).catch(inWordsForModels);
       const truncated = listed.length > MAX_ENTRIES;
       const note = `These are the first ${MAX_ENTRIES} of ${listed.length}. List a folder in it, or use sandbox_fs_search with a pattern.`;
       return {
@@ -46,13 +48,19 @@ export const fsListTool = defineTool({
   },
 });
 
+function inWordsForModels(error: unknown): never {
+  if (!(error instanceof SandboxError) || error.code !== 'LIMIT_EXCEEDED') throw error;
+  const hint = 'List a folder in it, or use sandbox_fs_search with a glob.';
+  throw new HintedError('LIMIT_EXCEEDED', `there are more than ${MAX_LISTED} entries`, hint);
+}
+
 export function toModelEntry({ name, path, type, sizeBytes, mode, mtimeMs, target }: FileEntry): object {
   const entry = {
     name,
     path,
     type,
     size_bytes: sizeBytes,
-    mode: `0${mode.toString(8)}`,
+    mode: mode.toString(8).padStart(4, '0'),
     mtime_unix: Math.floor(mtimeMs / 1000),
     ...(target !== undefined && { target }),
   };

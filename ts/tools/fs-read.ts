@@ -61,8 +61,9 @@ async function readLines(sandbox: Sandbox, { path, from_line, to_line }: ReadInp
   const lines = await sandbox.files.readText(path, { ...range, maxBytes: MAX_LINES_BYTES, signal });
   const { sizeBytes } = await sandbox.files.read(path, { maxBytes: 0, signal });
   const { text, truncated } = excerpt(lines, maxBytes);
-  const note = 'These lines are too long to show all of them. Ask for fewer.';
-  return { content: text, encoding: 'text', truncated, size_bytes: sizeBytes, ...(truncated && { note }) };
+  const tooLong = truncated && 'These lines are too long to show all of them. Ask for fewer.';
+  const note = tooLong || (text === '' && 'The file has no such lines.');
+  return { content: text, encoding: 'text', truncated, size_bytes: sizeBytes, ...(note && { note }) };
 }
 
 async function readBytes(sandbox: Sandbox, input: ReadInput, call: ToolCall) {

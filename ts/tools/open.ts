@@ -1,6 +1,7 @@
 /** `sandbox_open` and `sandbox_close`: a session's beginning, which every other tool also makes by itself, and its end. */
 import { z } from 'zod';
 import { defineTool, inSession, sessionAliases } from './definition';
+import { withNote } from './reached';
 
 export const openTool = defineTool({
   name: 'sandbox_open',
@@ -31,9 +32,10 @@ export const openTool = defineTool({
     status: z.literal('ready'),
   },
   async run({ image, session }, { sessions, signal }) {
-    const { sandbox, created } = await sessions.open(session, image, signal);
-    const { id, key, workdir } = sandbox;
-    return { session_id: key, sandbox_id: id, image: sandbox.image, workdir, created, status: 'ready' };
+    const reached = await sessions.open(session, image, signal);
+    const { id, key, image: resolved, workdir } = reached.sandbox;
+    const { created } = reached;
+    return withNote({ session_id: key, sandbox_id: id, image: resolved, workdir, created, status: 'ready' }, reached);
   },
 });
 

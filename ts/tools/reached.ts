@@ -11,17 +11,19 @@ export async function inReached<T extends object>(
   work: (sandbox: Sandbox) => Promise<T>,
 ): Promise<object> {
   const reached = await sessions.reach(id, signal);
-  if (!reached.replaced) return work(reached.sandbox);
   try {
-    return withNote(await work(reached.sandbox), reached);
+    return withNote((await work(reached.sandbox)) as Record<string, unknown>, reached);
   } catch (error) {
+    if (!reached.replaced) throw error;
     signal?.throwIfAborted();
     const failure = toFailure(error);
     return Object.assign(failure, { hint: [newness(reached), failure.hint].filter(Boolean).join(' ') });
   }
 }
 
-function withNote(result: object & { note?: string }, reached: Reached): object {
+/** Says so when the sandbox is not the one it was. */
+export function withNote(result: Record<string, unknown>, reached: Reached): object {
+  if (!reached.replaced) return result;
   const note = [newness(reached), result.note].filter(Boolean).join(' ');
   return Object.assign(result, { created: true, sandbox_id: reached.sandbox.id, note });
 }

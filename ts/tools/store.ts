@@ -1,8 +1,9 @@
 /** `sandbox_stage_file` and `sandbox_publish_file`: between the manager's object store and a sandbox. */
 import { posix } from 'node:path';
 import { z } from 'zod';
+import { SandboxError } from '../errors';
 import { defineTool, inSession, sessionAliases } from './definition';
-import { during } from './failure';
+import { HintedError } from './failure';
 import { inReached } from './reached';
 
 const key = z.string().min(1).max(1024);
@@ -24,11 +25,19 @@ export const stageTool = defineTool({
       call.sessions.count(sandbox, posix.resolve(sandbox.workdir, path));
       const { maxFileBytes } = call.context;
       const options = { signal: call.signal, ...(maxFileBytes !== undefined && { maxBytes: maxFileBytes }) };
-      const staged = await during('storing', sandbox.stage(key, path, options));
+      const staged = await sandbox.stage(key, path, options).catch(inWordsForModels);
       return { ok: true, key, path: staged.path, size_bytes: staged.sizeBytes, sha256: staged.sha256 };
     });
   },
 });
+
+function inWordsForModels(error: unknown): never {
+  const isMissing =
+    error instanceof SandboxError && error.code === 'FILE_NOT_FOUND' && error.details.store !== undefined;
+  if (!isMissing) throw error;
+  const hint = 'Use a key that the user, or sandbox_publish_file, gave.';
+  throw new HintedError('FILE_NOT_FOUND', 'nothing is stored under this key', hint);
+}
 
 export const publishTool = defineTool({
   name: 'sandbox_publish_file',
@@ -44,7 +53,7 @@ export const publishTool = defineTool({
   output: { key: z.string(), path: z.string(), size_bytes: z.number(), sha256: z.string() },
   async run({ path, key, sandbox_id }, call) {
     return inReached(call, sandbox_id, async (sandbox) => {
-      const stored = await during('storing', sandbox.publish(path, key, { signal: call.signal }));
+      const stored = await sandbox.publish(path, key, { signal: call.signal });
       const absolute = posix.resolve(sandbox.workdir, path);
       return { ok: true, key: stored.key, path: absolute, size_bytes: stored.sizeBytes, sha256: stored.sha256 };
     });

@@ -35,7 +35,7 @@ export interface ToolContext extends Omit<OpenOptions, 'signal' | 'onPullProgres
   include?: readonly string[];
   /**
    * The most bytes of text of one stream or file in a result; what is over it keeps head and tail. 64 KiB unless told, at
-   * least 1,000.
+   * least 100.
    */
   maxResultBytes?: number;
   /** How long a command, or a run, may take when the model does not say; 5 minutes, or 2 of a run. 0 means for ever. */
