@@ -82,9 +82,18 @@ export class HintedError extends SandboxError {
     code: SandboxErrorCode,
     message: string,
     readonly hint: string,
+    override readonly cause?: unknown,
   ) {
     super(code, message);
   }
+}
+
+/** For a promise's `catch`: says this one error better; `message` where its own may not be shown, or means nothing here. */
+export function hinting(code: SandboxErrorCode, hint: string, message?: string): (error: unknown) => never {
+  return (error) => {
+    if (!(error instanceof SandboxError) || error.code !== code) throw error;
+    throw new HintedError(code, message ?? error.message, hint, error);
+  };
 }
 
 /** What was being done when an error came up, where that is not plain work in the sandbox. */
