@@ -32,7 +32,8 @@ describeWithEngine('the tools for files', () => {
     });
 
     test.each([
-      ['no content', { path: 'a' }, 'content'],
+      ['no path', { content: 'x' }, 'path: required'],
+      ['no content', { path: 'a' }, 'content: required'],
       ['two contents', { path: 'a', content: 'x', contents_b64: 'eA==' }, 'both'],
       ['what is no base64', { path: 'a', content: 'é!', encoding: 'base64' }, 'base64'],
       ['what is no base64 by its length', { path: 'a', contents_b64: 'AAAAA' }, 'base64'],
@@ -122,6 +123,8 @@ describeWithEngine('the tools for files', () => {
         size_bytes: 19,
       });
       expect(await read('lines', { from_line: 4 })).toMatchObject({ content: 'four\n', truncated: false });
+      const backwards = await refused(own, 'sandbox_fs_read', { path: 'lines', from_line: 3, to_line: 2 });
+      expect(backwards.error).toContain('to_line 2 is before from_line 3');
       expect(await read('lines', { from_line: 9 })).toMatchObject({ content: '', note: 'The file has no such lines.' });
     });
 
@@ -163,6 +166,21 @@ describeWithEngine('the tools for files', () => {
       expect(link).toMatchObject({ type: 'symlink', target: 'f' });
       expect(folder).toMatchObject({ name: 'sub', type: 'dir' });
     });
+
+    test.each(['.', '/workspace/', '/', '..', 'x/..'])(
+      'keep the working directory from being deleted as %s',
+      async (path) => {
+        const failure = await refused(own, 'sandbox_fs_delete', { path, recursive: true });
+        expect(failure).toMatchObject({ code: 'INVALID_ARGUMENT', error: expect.stringContaining('must stay') });
+        await done(own, 'sandbox_exec', { command: 'mkdir -p /work /workspace-2' });
+        expect(await done(own, 'sandbox_fs_delete', { path: '/work', recursive: true })).toMatchObject({
+          deleted: true,
+        });
+        expect(await done(own, 'sandbox_fs_delete', { path: '../workspace-2', recursive: true })).toMatchObject({
+          deleted: true,
+        });
+      },
+    );
 
     test('show a part of a large folder, and say how to see the rest', async () => {
       await done(own, 'sandbox_exec', { command: 'mkdir -p many && cd many && seq 600 | xargs touch' });

@@ -10,7 +10,7 @@ import type { ToolFailure, ToolResult } from './toolset';
 /** What was being done: a message may quote whom it was done with. */
 export type Doing = 'opening' | 'running' | 'working';
 
-const MAX_MESSAGE = 2_000;
+const MAX_MESSAGE = 600;
 
 /** What may be quoted: these are about the sandbox, or about what the model asked for. */
 const ABOUT_THE_SANDBOX: readonly SandboxErrorCode[] = [
@@ -131,7 +131,9 @@ function wording({ code, message, details }: SandboxError, doing: Doing): string
   // A store's error says which store it was.
   const isOfHost = message.startsWith(ENGINES_WORDS) || details?.store !== undefined;
   if (MAY_BE_QUOTED[doing].includes(code) && !isOfHost) {
-    return message.length > MAX_MESSAGE ? `${message.slice(0, MAX_MESSAGE)}…` : message;
+    // The end often says what to do.
+    const half = MAX_MESSAGE / 2;
+    return message.length > MAX_MESSAGE ? `${message.slice(0, half)}…${message.slice(-half)}` : message;
   }
   return IN_OUR_WORDS[code] ?? 'this did not work';
 }

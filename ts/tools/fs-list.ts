@@ -4,7 +4,7 @@ import { z } from 'zod';
 import type { FileEntry } from '../files';
 import { alsoCalled } from './also-called';
 import { defineTool, inSession, sessionAliases } from './definition';
-import { hinting } from './failure';
+import { HintedError, hinting } from './failure';
 import { inReached } from './reached';
 
 /** So many entries are shown. */
@@ -20,6 +20,11 @@ const tooMany = hinting(
 );
 
 const isFolder = hinting('IS_A_DIRECTORY', 'Set recursive to true to delete a folder with all in it.');
+
+function keepWorkdir(workdir: string): Error {
+  const hint = 'Delete what is in it, by name or with a command.';
+  return new HintedError('INVALID_ARGUMENT', `the working directory, ${workdir}, must stay: commands run in it`, hint);
+}
 
 export const entryShape = {
   name: z.string(),
@@ -81,6 +86,7 @@ export const fsDeleteTool = defineTool({
   async run({ path, recursive = false, sandbox_id }, call) {
     return inReached(call, sandbox_id, async ({ files, workdir }) => {
       const absolute = (await files.stat(path))?.path ?? posix.resolve(workdir, path);
+      if (!posix.relative(absolute, workdir).startsWith('..')) throw keepWorkdir(workdir);
       const deleted = await files.remove(path, { recursive }).catch(isFolder);
       return { ok: true, deleted, path: absolute, ...(!deleted && { note: 'Nothing was there.' }) };
     });
