@@ -1,4 +1,5 @@
 import { basename, posix, resolve } from 'node:path';
+import { unlessAborted } from './internal/abort';
 import type { Cancel, NativeEntry, NativeFileWriter, NativeSandbox, NativeWrite } from './internal/binding';
 import { abortable, type CallSite, call, callSite } from './internal/call';
 import * as check from './internal/check';
@@ -341,22 +342,6 @@ export class Files {
    */
   watch(path: string, options: WatchOptions = {}): AsyncIterableIterator<FileChange> {
     return new Watch(this.#native, callSite(this.watch), path, options);
-  }
-}
-
-async function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
-  if (!signal) return promise;
-  let onAbort = () => {};
-  const aborted = new Promise<never>((_, reject) => {
-    onAbort = () => reject(signal.reason);
-    // The source itself may have aborted it just now.
-    if (signal.aborted) onAbort();
-    signal.addEventListener('abort', onAbort, { once: true });
-  });
-  try {
-    return await Promise.race([promise, aborted]);
-  } finally {
-    signal.removeEventListener('abort', onAbort);
   }
 }
 

@@ -36,6 +36,8 @@ import { Sandbox } from './sandbox';
  * ```
  */
 export class SandboxManager implements AsyncDisposable {
+  /** Whether there is a `store`, for `sandbox.stage()` and `sandbox.publish()`. */
+  readonly hasStore: boolean;
   readonly #native: NativeManager;
   readonly #defaults: OpenOptions;
   readonly #forgetExit: () => void;
@@ -55,6 +57,7 @@ export class SandboxManager implements AsyncDisposable {
     }
     const lease = leaseFromEnvironment(process.env);
     this.#defaults = options.defaults ?? {};
+    this.hasStore = options.store !== undefined;
     this.#native = new native.NativeManager({
       dockerHost: check.optionalText('docker.host', docker.host),
       dockerTls: docker.tls && toNativeTls(docker.tls),
