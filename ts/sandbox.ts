@@ -199,7 +199,7 @@ export class Sandbox implements AsyncDisposable {
           check.text('key', key),
           toNativeWrite(path, options),
           check.optionalText('sha256', options.sha256),
-          options.maxBytes === undefined ? undefined : check.count('maxBytes', options.maxBytes),
+          check.optionalCount('maxBytes', options.maxBytes),
           cancel,
         ),
       );
@@ -232,7 +232,7 @@ export class Sandbox implements AsyncDisposable {
         this.#native.publish(
           check.text('path', path),
           check.optionalText('key', key),
-          options.maxBytes === undefined ? undefined : check.count('maxBytes', options.maxBytes),
+          check.optionalCount('maxBytes', options.maxBytes),
           cancel,
         ),
       );

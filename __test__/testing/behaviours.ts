@@ -1,6 +1,7 @@
 /** What a manager does without running a program of the image: the same for a real one and for the fake. */
 import type { Files, SandboxManager } from 'cofferdam';
 import { failure } from '../faults/failure';
+import { PROJECT } from '../project';
 import { unique } from '../support';
 
 export type Behaviour = [what: string, show: (manager: SandboxManager) => Promise<void>];
@@ -155,21 +156,6 @@ const files: Behaviour[] = [
     },
   ],
 ];
-
-const PROJECT = {
-  'p/.gitignore': '*.log\n/dist/\n',
-  'p/.git/config': 'needle\n',
-  'p/.env': 'needle=1\n',
-  'p/README.md': '# Title\n\nA Needle here\n',
-  'p/trace.log': 'needle\n',
-  'p/dist/out.js': 'needle\n',
-  'p/src/main.ts': 'import x;\nconst needle = 1;\nexport { needle };\n',
-  'p/src/deep/util.ts': 'one\ntwo\nneedle\nfour\nfive\n',
-  'p/src/deep/.gitignore': '!kept.log\nsecret*\n',
-  'p/src/deep/kept.log': 'needle\n',
-  'p/src/deep/secret.txt': 'needle\n',
-  'p/src/deep/dist/in.js': 'needle\n',
-};
 
 const search: Behaviour[] = [
   [

@@ -13,7 +13,7 @@ const MAX_CHUNKS = 1_000;
 /** How long `sandbox_exec_wait` waits unless told. */
 const WAIT_MS = 60_000;
 
-const execId = z.string().describe('From sandbox_exec');
+const execId = z.string().max(100).describe('From sandbox_exec');
 
 export const execReadTool = defineTool({
   name: 'sandbox_exec_read',

@@ -10,7 +10,7 @@ import type { ToolFailure, ToolResult } from './toolset';
 /** What was being done: a message may quote whom it was done with. */
 export type Doing = 'opening' | 'running' | 'working';
 
-const MAX_MESSAGE = 2_000;
+const MAX_MESSAGE = 600;
 
 /** What may be quoted: these are about the sandbox, or about what the model asked for. */
 const ABOUT_THE_SANDBOX: readonly SandboxErrorCode[] = [
@@ -82,9 +82,18 @@ export class HintedError extends SandboxError {
     code: SandboxErrorCode,
     message: string,
     readonly hint: string,
+    override readonly cause?: unknown,
   ) {
     super(code, message);
   }
+}
+
+/** For a promise's `catch`: says this one error better; `message` where its own may not be shown, or means nothing here. */
+export function hinting(code: SandboxErrorCode, hint: string, message?: string): (error: unknown) => never {
+  return (error) => {
+    if (!(error instanceof SandboxError) || error.code !== code) throw error;
+    throw new HintedError(code, message ?? error.message, hint, error);
+  };
 }
 
 /** What was being done when an error came up, where that is not plain work in the sandbox. */
@@ -122,7 +131,9 @@ function wording({ code, message, details }: SandboxError, doing: Doing): string
   // A store's error says which store it was.
   const isOfHost = message.startsWith(ENGINES_WORDS) || details?.store !== undefined;
   if (MAY_BE_QUOTED[doing].includes(code) && !isOfHost) {
-    return message.length > MAX_MESSAGE ? `${message.slice(0, MAX_MESSAGE)}…` : message;
+    // The end often says what to do.
+    const half = MAX_MESSAGE / 2;
+    return message.length > MAX_MESSAGE ? `${message.slice(0, half)}…${message.slice(-half)}` : message;
   }
   return IN_OUR_WORDS[code] ?? 'this did not work';
 }

@@ -1,11 +1,10 @@
 /** `sandbox_fs_list` and `sandbox_fs_delete`. */
 import { posix } from 'node:path';
 import { z } from 'zod';
-import { SandboxError } from '../errors';
 import type { FileEntry } from '../files';
 import { alsoCalled } from './also-called';
 import { defineTool, inSession, sessionAliases } from './definition';
-import { HintedError } from './failure';
+import { HintedError, hinting } from './failure';
 import { inReached } from './reached';
 
 /** So many entries are shown. */
@@ -13,6 +12,19 @@ const MAX_ENTRIES = 500;
 
 /** So many are looked at, to say how many there are. */
 const MAX_LISTED = 20_000;
+
+const tooMany = hinting(
+  'LIMIT_EXCEEDED',
+  'List a folder in it, or use sandbox_fs_search with a glob.',
+  `there are more than ${MAX_LISTED} entries`,
+);
+
+const isFolder = hinting('IS_A_DIRECTORY', 'Set recursive to true to delete a folder with all in it.');
+
+function keepWorkdir(workdir: string): Error {
+  const hint = 'Delete what is in it, by name or with a command.';
+  return new HintedError('INVALID_ARGUMENT', `the working directory, ${workdir}, must stay: commands run in it`, hint);
+}
 
 export const entryShape = {
   name: z.string(),
@@ -35,7 +47,7 @@ export const fsListTool = defineTool({
   output: { entries: z.array(z.looseObject(entryShape)), truncated: z.boolean(), total: z.number() },
   async run({ path = '.', recursive = false, sandbox_id }, call) {
     return inReached(call, sandbox_id, async ({ files }) => {
-      const listed = await files.list(path, { recursive, maxEntries: MAX_LISTED }).catch(inWordsForModels);
+      const listed = await files.list(path, { recursive, maxEntries: MAX_LISTED }).catch(tooMany);
       const truncated = listed.length > MAX_ENTRIES;
       const note = `These are the first ${MAX_ENTRIES} of ${listed.length}. List a folder in it, or use sandbox_fs_search with a pattern.`;
       return {
@@ -47,12 +59,6 @@ export const fsListTool = defineTool({
     });
   },
 });
-
-function inWordsForModels(error: unknown): never {
-  if (!(error instanceof SandboxError) || error.code !== 'LIMIT_EXCEEDED') throw error;
-  const hint = 'List a folder in it, or use sandbox_fs_search with a glob.';
-  throw new HintedError('LIMIT_EXCEEDED', `there are more than ${MAX_LISTED} entries`, hint);
-}
 
 export function toModelEntry({ name, path, type, sizeBytes, mode, mtimeMs, target }: FileEntry): object {
   const entry = {
@@ -80,7 +86,8 @@ export const fsDeleteTool = defineTool({
   async run({ path, recursive = false, sandbox_id }, call) {
     return inReached(call, sandbox_id, async ({ files, workdir }) => {
       const absolute = (await files.stat(path))?.path ?? posix.resolve(workdir, path);
-      const deleted = await files.remove(path, { recursive });
+      if (!posix.relative(absolute, workdir).startsWith('..')) throw keepWorkdir(workdir);
+      const deleted = await files.remove(path, { recursive }).catch(isFolder);
       return { ok: true, deleted, path: absolute, ...(!deleted && { note: 'Nothing was there.' }) };
     });
   },

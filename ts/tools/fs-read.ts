@@ -4,6 +4,7 @@ import type { Sandbox } from '../sandbox';
 import { alsoCalled } from './also-called';
 import { defineTool, inSession, sessionAliases, type ToolCall } from './definition';
 import { asExactText, asText, excerpt, spliced, wholeCharacters } from './excerpt';
+import { HintedError } from './failure';
 import { inReached } from './reached';
 
 const MAX_READ = 2 ** 31;
@@ -57,6 +58,10 @@ export const fsReadTool = defineTool({
 });
 
 async function readLines(sandbox: Sandbox, { path, from_line, to_line }: ReadInput, { maxBytes, signal }: ToolCall) {
+  if (from_line !== undefined && to_line !== undefined && to_line < from_line) {
+    const message = `to_line ${to_line} is before from_line ${from_line}`;
+    throw new HintedError('INVALID_ARGUMENT', message, 'Give the first line as from_line and the last one as to_line.');
+  }
   const range = { fromLine: from_line, toLine: to_line };
   const lines = await sandbox.files.readText(path, { ...range, maxBytes: MAX_LINES_BYTES, signal });
   const { sizeBytes } = await sandbox.files.read(path, { maxBytes: 0, signal });

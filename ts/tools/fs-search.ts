@@ -14,7 +14,12 @@ export const fsSearchTool = defineTool({
     'Search the files of the sandbox: with pattern for lines that match a regular expression, with glob for files by name, with both for lines in such files. ' +
     'What .gitignore names is left out.',
   input: {
-    pattern: z.string().min(1).optional().describe('Regular expression (no look-around, no back-references)'),
+    pattern: z
+      .string()
+      .min(1)
+      .max(10_000)
+      .optional()
+      .describe('Regular expression (no look-around, no back-references)'),
     glob: z.string().min(1).optional().describe('Names or paths, such as "**/*.py"'),
     path: z.string().optional().describe('Folder or file to search; the working directory unless told'),
     literal: z.boolean().optional().describe('Take pattern as plain text'),

@@ -56,7 +56,8 @@ function withoutPrototype(field: string, value: unknown): unknown {
 
 function describe(issue: z.core.$ZodIssue): string {
   const path = issue.path.map(String).join('.').slice(0, 100) || 'the input';
-  return `${path}: ${issue.message.slice(0, 300)}`;
+  const isMissing = issue.code === 'invalid_type' && issue.message.endsWith('received undefined');
+  return `${path}: ${isMissing ? 'required' : issue.message.slice(0, 300)}`;
 }
 
 /** What it is, in words that repeat nothing of it. */

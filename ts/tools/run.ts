@@ -8,6 +8,9 @@ import { checkSize } from './fs-write';
 
 const RUN_TIMEOUT_MS = 120_000;
 
+/** All artifacts of a run together may have so many times what one text may. */
+const ARTIFACTS_AT_MOST = 4;
+
 const strings = z.record(z.string(), z.string());
 
 export const runTool = defineTool({
@@ -73,7 +76,7 @@ export const runTool = defineTool({
       runtime: result.runtime,
       ...shown,
       ...(why && { error: why }),
-      artifacts: result.artifacts.map(toModelArtifact),
+      artifacts: toModelArtifacts(result.artifacts, ARTIFACTS_AT_MOST * maxBytes),
       limits: { timeout_seconds: timeoutMs / 1000, max_stdout_bytes: maxBytes },
       ...(shown.truncated === true && {
         note: 'The middle of the output is left out. Print less, or bring a file back with artifacts.',
@@ -92,9 +95,15 @@ function whatWasWrong(timedOut: boolean, oomKilled: boolean, timeoutMs: number):
   return oomKilled ? 'the program was killed because it used more memory than there is' : undefined;
 }
 
-function toModelArtifact({ path, sizeBytes, content, omitted }: Artifact): object {
-  if (content === null) return { path, size_bytes: sizeBytes, omitted: omitted ?? 'too large' };
-  return { path, size_bytes: sizeBytes, content_base64: Buffer.from(content).toString('base64') };
+/** With their content, as long as all of it together is not too much. */
+function toModelArtifacts(artifacts: Artifact[], room: number): object[] {
+  let left = room;
+  return artifacts.map(({ path, sizeBytes, content, omitted }) => {
+    if (content === null || content.length > left)
+      return { path, size_bytes: sizeBytes, omitted: omitted ?? 'too large' };
+    left -= content.length;
+    return { path, size_bytes: sizeBytes, content_base64: Buffer.from(content).toString('base64') };
+  });
 }
 
 function checkFiles(files: Record<string, string>, call: ToolCall): Record<string, string> {

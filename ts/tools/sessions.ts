@@ -132,13 +132,13 @@ export class Sessions {
   async #identified(id: string): Promise<Session> {
     const session = this.#byId.get(id) ?? (await this.#find((info) => info.id === id || info.key === id));
     if (session) return session;
-    const shown = JSON.stringify(id.length > 60 ? `${id.slice(0, 60)}…` : id);
+    const shown = JSON.stringify(id.length > 200 ? `${id.slice(0, 200)}…` : id);
     throw new SandboxError('SANDBOX_NOT_FOUND', `there is no sandbox ${shown} for these tools`);
   }
 
   async #usualIfThere(): Promise<Session | undefined> {
     const known = this.#byName.get(this.#usual);
-    if (known || this.#isPrivate(this.#usual)) return known;
+    if (known?.sandbox || known?.opening || this.#isPrivate(this.#usual)) return known;
     return this.#find((info) => nameIn(info.key) === this.#usual);
   }
 

@@ -1,12 +1,17 @@
 /** `sandbox_stage_file` and `sandbox_publish_file`: between the manager's object store and a sandbox. */
 import { posix } from 'node:path';
 import { z } from 'zod';
-import { SandboxError } from '../errors';
 import { defineTool, inSession, sessionAliases } from './definition';
-import { HintedError } from './failure';
+import { hinting } from './failure';
 import { inReached } from './reached';
 
 const key = z.string().min(1).max(1024);
+
+const notStored = hinting(
+  'FILE_NOT_FOUND',
+  'Use a key that the user, or sandbox_publish_file, gave.',
+  'nothing is stored under this key',
+);
 
 export const stageTool = defineTool({
   name: 'sandbox_stage_file',
@@ -25,19 +30,11 @@ export const stageTool = defineTool({
       call.sessions.count(sandbox, posix.resolve(sandbox.workdir, path));
       const { maxFileBytes } = call.context;
       const options = { signal: call.signal, ...(maxFileBytes !== undefined && { maxBytes: maxFileBytes }) };
-      const staged = await sandbox.stage(key, path, options).catch(inWordsForModels);
+      const staged = await sandbox.stage(key, path, options).catch(notStored);
       return { ok: true, key, path: staged.path, size_bytes: staged.sizeBytes, sha256: staged.sha256 };
     });
   },
 });
-
-function inWordsForModels(error: unknown): never {
-  const isMissing =
-    error instanceof SandboxError && error.code === 'FILE_NOT_FOUND' && error.details.store !== undefined;
-  if (!isMissing) throw error;
-  const hint = 'Use a key that the user, or sandbox_publish_file, gave.';
-  throw new HintedError('FILE_NOT_FOUND', 'nothing is stored under this key', hint);
-}
 
 export const publishTool = defineTool({
   name: 'sandbox_publish_file',

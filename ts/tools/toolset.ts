@@ -4,7 +4,7 @@
  * Invariant: `call()` answers whatever the model wrote. What is wrong is said in the result, as data made for a model; only
  * an aborted call rejects, with the signal's own reason.
  */
-import type { OpenOptions, Packages, RunRequest } from '../options';
+import type { OpenOptions, RunRequest } from '../options';
 
 /** A JSON Schema, as plain data. */
 export type JsonSchema = { readonly [keyword: string]: unknown };
@@ -50,8 +50,6 @@ export interface ToolContext extends Omit<OpenOptions, 'signal' | 'onPullProgres
   maxSessions?: number;
   /** What runs the code of `sandbox_run` when the model does not say; `python` unless told. */
   runtime?: NonNullable<RunRequest['runtime']>;
-  /** Installed in every sandbox. */
-  packages?: Packages;
 }
 
 /** A piece of a running command's output. */

@@ -261,8 +261,7 @@ fn programs(installer: &str) -> &'static [&'static [&'static str]] {
     match installer {
         "apt" => &[&["apt-get"]],
         "pip" => &[&["python", "-m", "pip"], &["python3", "-m", "pip"]],
-        // In the root, where programs in any folder look, whether they require or import.
-        _ => &[&["npm", "--prefix", "/"]],
+        _ => &[&["npm"]],
     }
 }
 
@@ -273,9 +272,15 @@ fn steps(installer: &str) -> &'static [&'static [&'static str]] {
             &[&["update", "--quiet"], &["install", "--yes", "--quiet", "--no-install-recommends", "--"], &["clean"]]
         }
         "pip" => &[&["install", "--"]],
-        _ => &[&["install", "--no-save", "--no-package-lock", "--no-audit", "--no-fund", "--"]],
+        _ => &[
+            &["install", "--global", "--no-audit", "--no-fund", "--"],
+            &["exec", "--offline", "--call", FOUND_ANYWHERE],
+        ],
     }
 }
+
+/// Programs in any folder look in the root's `node_modules`, whether they require or import. npm itself cannot install there.
+const FOUND_ANYWHERE: &str = "test -e /node_modules || ln -s \"$(npm root --global)\" /node_modules";
 
 /// Python is there, and pip is not.
 fn is_missing(installer: &str, result: &ExecResult) -> bool {
