@@ -5,7 +5,7 @@ import path from 'node:path';
 import type { OutputChunk } from 'cofferdam';
 import type { FakeScript } from 'cofferdam/testing';
 import { failure } from '../faults/failure';
-import { record, until } from '../support';
+import { record, unique, until } from '../support';
 import type { Behaviour } from './behaviours';
 
 /** As a shell would answer. */
@@ -135,6 +135,17 @@ export const commands: Behaviour[] = [
       const waiting = failure(process.wait());
       await sandbox.close();
       expect((await waiting).code).toBe('SANDBOX_CLOSED');
+      const other = await manager.open({ session: 'isolated' });
+      let isAsked = false;
+      const stalling = async function* () {
+        yield Buffer.from('first');
+        isAsked = true;
+        await new Promise(() => {});
+      };
+      const writing = failure(other.files.write('never', stalling()));
+      await until(() => isAsked);
+      await other.close();
+      expect((await writing).code).toBe('SANDBOX_CLOSED');
     },
   ],
   [
@@ -142,6 +153,10 @@ export const commands: Behaviour[] = [
     async (manager) => {
       const failed = await failure(manager.open({ session: 'isolated', init: 'exit 9' }));
       expect(failed.details).toMatchObject({ exitCode: 9 });
+      const order = { session: unique(), files: { 'old.txt': '' }, init: 'echo made > made.txt; rm old.txt' };
+      const [one, two] = await Promise.all([manager.open(order), manager.open(order)]);
+      expect([one.created, two.created].filter(Boolean)).toHaveLength(1);
+      expect([await two.files.readText('made.txt'), await one.files.exists('old.txt')]).toEqual(['made\n', false]);
     },
   ],
   [

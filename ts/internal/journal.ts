@@ -5,13 +5,13 @@
  * and files nothing.
  */
 import { randomBytes } from 'node:crypto';
-import { SandboxError } from '../errors';
 import type { Logger } from '../logger';
 import type { RunRequest, RunResult, SandboxEvent } from '../options';
 import type { NativeEvents } from './binding';
 import { abortable } from './call';
 import * as check from './check';
 import { toSandboxEvent } from './info';
+import { errorType } from './telemetry';
 
 type Level = keyof Logger;
 type Fields = Record<string, unknown>;
@@ -129,15 +129,10 @@ export class Journal {
       this.#write('info', fields, 'sandbox_run_finished');
       return result;
     } catch (error) {
-      this.#write('error', { ...about, duration_ms: durationMs(), code: codeOf(error) }, 'sandbox_run_failed');
+      this.#write('error', { ...about, duration_ms: durationMs(), code: errorType(error) }, 'sandbox_run_failed');
       throw error;
     }
   }
-}
-
-function codeOf(error: unknown): string {
-  if (error instanceof SandboxError) return error.code;
-  return (error as { code?: string })?.code ?? (error instanceof Error ? error.name : typeof error);
 }
 
 function snakeCased(fields: Fields): Fields {

@@ -202,9 +202,11 @@ export function timeoutSeconds(timeoutMs: number | undefined): Attributes {
   return isLimit ? { 'sandbox.timeout_seconds': timeoutMs / 1000 } : {};
 }
 
-function errorType(error: unknown): string {
+/** What kind of error it is, and nothing of what it says. */
+export function errorType(error: unknown): string {
+  const { code, name } = (error ?? {}) as { code?: unknown; name?: unknown };
   if (error instanceof SandboxError) return error.code;
-  return error instanceof Error ? error.name : typeof error;
+  return typeof code === 'string' ? code : typeof name === 'string' ? name : typeof error;
 }
 
 function fail(otel: OpenTelemetry, span: Span, type: string, message: string | undefined): void {

@@ -31,6 +31,8 @@ export class FakeEngine implements Partial<Native.NativeManager> {
   readonly #options: Native.NativeManagerOptions;
   readonly #owner = randomBytes(12).toString('hex');
   readonly #sandboxes = new Map<string, FakeSandbox>();
+  /** What is not ready yet: who asks for it meanwhile waits, too. */
+  readonly #making = new Map<string, Promise<void>>();
   readonly #listeners = new Set<Listener>();
   readonly #objects: Map<string, Buffer> | undefined;
   #isClosed = false;
@@ -40,6 +42,7 @@ export class FakeEngine implements Partial<Native.NativeManager> {
       if (options[name] !== undefined) throw unkept(`policy.${name}`);
     }
     if (options.blockedPaths.length > 0) throw unkept('policy.blockedPaths');
+    if (Object.values(options.maxLimits).some((limit) => limit !== undefined)) throw unkept('policy.maxLimits');
     this.#script = script;
     this.#options = options;
     this.rules = new Rulebook(script);
@@ -114,14 +117,18 @@ export class FakeEngine implements Partial<Native.NativeManager> {
         const todo = 'close it first, or give this one another session name';
         throw new SandboxError('INVALID_ARGUMENT', `${what}; ${todo}`, { image: there.image });
       }
+      await this.#making.get(key);
       this.#emit('resumed', there, { image });
       return this.#handle(there, false);
     }
     const sandbox = this.#make(key, image, order);
     this.#sandboxes.set(key, sandbox);
     this.#emit('opened', sandbox, { image });
-    if (order.init !== undefined)
-      await unlessCancelled(this.#init(sandbox, order.init), cancel, () => sandbox.end('closed'));
+    if (order.init !== undefined) {
+      const making = unlessCancelled(this.#init(sandbox, order.init), cancel, () => sandbox.end('closed'));
+      this.#making.set(key, making);
+      await making.finally(() => this.#making.delete(key));
+    }
     return this.#handle(sandbox, true);
   }
 

@@ -13,6 +13,6 @@
  * ```
  */
 export type { FakeCall } from './calls';
-export { createFakeManager, FakeManager } from './manager';
+export { createFakeManager, type FakeManager } from './manager';
 export { type RecordedCall, type Recording, recordManager } from './recorder';
 export type { FakeAnswer, FakeCommand, FakeContent, FakeExec, FakeProgram, FakeRun, FakeScript } from './script';

@@ -39,6 +39,9 @@ export class FakeSandbox implements Partial<Native.NativeSandbox> {
   readonly #processes: FakeProcess[] = [];
   readonly #createdAtMs = Date.now();
   readonly #files: Files;
+  /** Rejects with its end. */
+  readonly #gone: Promise<never>;
+  #leave: (error: SandboxError) => void = () => {};
   #limits: Native.NativeLimits;
 
   constructor(
@@ -52,6 +55,10 @@ export class FakeSandbox implements Partial<Native.NativeSandbox> {
     this.image = image;
     this.workdir = order.workdir ?? '/workspace';
     this.disk = new Disk(this.workdir);
+    this.#gone = new Promise((_, reject) => {
+      this.#leave = reject;
+    });
+    this.#gone.catch(() => {});
     this.#order = order;
     this.#around = around;
     this.#limits = { cpus: 2, memoryMb: 2048, pids: 512, ...defined(order.limits) };
@@ -151,7 +158,7 @@ export class FakeSandbox implements Partial<Native.NativeSandbox> {
         pieces.push(Buffer.from(data));
       },
       finish: async () => this.disk.write(write, Buffer.concat(pieces)),
-      lost: () => new Promise<never>(() => {}),
+      lost: () => this.#gone,
       abandon() {},
     };
   }
@@ -286,6 +293,7 @@ export class FakeSandbox implements Partial<Native.NativeSandbox> {
   end(reason: string): void {
     if (this.isClosed) return;
     this.isClosed = true;
+    this.#leave(sandboxClosed(this.id));
     for (const process of this.#processes) process.lose(sandboxClosed(this.id));
     this.#around.closed(this);
     this.#around.emit('closed', this, { reason });
