@@ -107,6 +107,7 @@ export function isBinary(bytes: Uint8Array): boolean {
   return bytes.subarray(0, 8000).includes(0);
 }
 
+/** @internal */
 export function toNativeGlob(pattern: string | string[], options: GlobOptions): NativeGlob {
   return {
     scope: toNativeSearchScope(options),
@@ -115,6 +116,7 @@ export function toNativeGlob(pattern: string | string[], options: GlobOptions): 
   };
 }
 
+/** @internal */
 export function toNativeGrep(pattern: string, options: GrepOptions): NativeGrep {
   return {
     scope: toNativeSearchScope(options),
@@ -130,6 +132,7 @@ export function toNativeGrep(pattern: string, options: GrepOptions): NativeGrep 
   };
 }
 
+/** @internal */
 export function toNativeReplace(
   path: string,
   search: string,
@@ -145,7 +148,7 @@ export function toNativeReplace(
   };
 }
 
-/** The text that was asked for, if it is all there. */
+/** @internal The text that was asked for, if it is all there. */
 export function wholeText(path: string, content: NativeContent, limit: number, range: LineRange): string {
   if (!content.truncated) return content.bytes.toString('utf8');
   const isPart = range.fromLine !== undefined || range.toLine !== undefined;
