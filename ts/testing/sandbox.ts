@@ -1,16 +1,15 @@
-/** A fake sandbox: its disk, its commands by the script, and whether it is still there. */
+/** A fake sandbox: its commands by the script, and what it is, until its end. */
 import { createHash, randomBytes } from 'node:crypto';
 import { SandboxError } from '../errors';
 import { Files } from '../files';
 import type * as Native from '../internal/binding';
 import { environment } from './calls';
-import { download, upload } from './carry';
 import { Disk } from './disk';
 import { face, unlessCancelled } from './face';
+import { FakeFiles } from './files';
 import { FakeProcess } from './process';
 import type { Rulebook } from './rules';
 import type { FakeAnswer, FakeContent, FakeExec } from './script';
-import { glob, grep, replace } from './search';
 
 /** What a fake sandbox has of the manager's around it. */
 export interface Surroundings {
@@ -21,27 +20,20 @@ export interface Surroundings {
   closed(sandbox: FakeSandbox): void;
 }
 
-const PIECE = 64 * 1024;
-
 export function sandboxClosed(id: string): SandboxError {
   return new SandboxError('SANDBOX_CLOSED', `the sandbox ${id} was closed; open() gives a new one`);
 }
 
-export class FakeSandbox implements Partial<Native.NativeSandbox> {
+export class FakeSandbox extends FakeFiles implements Partial<Native.NativeSandbox> {
   readonly id = `sbx_${randomBytes(12).toString('hex')}`;
   readonly key: string;
   readonly image: string;
   readonly workdir: string;
-  readonly disk: Disk;
-  isClosed = false;
   readonly #order: Native.NativeOpen;
   readonly #around: Surroundings;
   readonly #processes: FakeProcess[] = [];
   readonly #createdAtMs = Date.now();
   readonly #files: Files;
-  /** Rejects with its end. */
-  readonly #gone: Promise<never>;
-  #leave: (error: SandboxError) => void = () => {};
   #limits: Native.NativeLimits;
 
   constructor(
@@ -51,14 +43,10 @@ export class FakeSandbox implements Partial<Native.NativeSandbox> {
     around: Surroundings,
     files: Record<string, FakeContent>,
   ) {
+    super(new Disk(order.workdir ?? '/workspace'));
     this.key = key;
     this.image = image;
     this.workdir = order.workdir ?? '/workspace';
-    this.disk = new Disk(this.workdir);
-    this.#gone = new Promise((_, reject) => {
-      this.#leave = reject;
-    });
-    this.#gone.catch(() => {});
     this.#order = order;
     this.#around = around;
     this.#limits = { cpus: 2, memoryMb: 2048, pids: 512, ...defined(order.limits) };
@@ -146,95 +134,6 @@ export class FakeSandbox implements Partial<Native.NativeSandbox> {
     }));
   }
 
-  async writeFile(write: Native.NativeWrite, data: Uint8Array): Promise<Native.NativeWritten> {
-    return this.disk.write(write, data);
-  }
-
-  async fileWriter(write: Native.NativeWrite): Promise<Native.NativeFileWriter> {
-    const pieces: Uint8Array[] = [];
-    return {
-      write: async (data) => {
-        if (this.isClosed) throw sandboxClosed(this.id);
-        pieces.push(Buffer.from(data));
-      },
-      finish: async () => this.disk.write(write, Buffer.concat(pieces)),
-      lost: () => this.#gone,
-      abandon() {},
-    };
-  }
-
-  async writeMany(files: Native.NativeFile[]): Promise<void> {
-    for (const { path, data } of files) this.disk.write({ path }, data);
-  }
-
-  async readFile(path: string, offset: number, limit: number): Promise<Native.NativeContent> {
-    return this.disk.read(path, offset, limit);
-  }
-
-  async readLines(
-    path: string,
-    from: number,
-    to: number | undefined | null,
-    limit: number,
-  ): Promise<Native.NativeContent> {
-    return this.disk.readLines(path, from, to ?? undefined, limit);
-  }
-
-  async fileReader(path: string, offset: number, limit: number): Promise<Native.NativeFileReader> {
-    const { bytes } = this.disk.read(path, offset, limit);
-    let at = 0;
-    const next = async () => {
-      const piece = bytes.subarray(at, at + PIECE);
-      at += piece.length;
-      return piece.length > 0 ? piece : null;
-    };
-    return { next };
-  }
-
-  async list(path: string, recursive: boolean, maxEntries: number): Promise<Native.NativeEntry[]> {
-    return this.disk.list(path, recursive, maxEntries);
-  }
-
-  async stat(path: string): Promise<Native.NativeEntry | null> {
-    return this.disk.stat(path);
-  }
-
-  async mkdir(path: string, mode?: number | null): Promise<void> {
-    this.disk.mkdir(path, mode ?? undefined);
-  }
-
-  async rename(from: string, to: string): Promise<void> {
-    this.disk.move(from, to);
-  }
-
-  async copy(from: string, to: string): Promise<void> {
-    this.disk.copy(from, to);
-  }
-
-  async remove(path: string, recursive: boolean): Promise<boolean> {
-    return this.disk.remove(path, recursive);
-  }
-
-  async glob(request: Native.NativeGlob): Promise<Native.NativeEntries> {
-    return glob(this.disk, request);
-  }
-
-  async grep(request: Native.NativeGrep): Promise<Native.NativeMatches> {
-    return grep(this.disk, request);
-  }
-
-  async replace(request: Native.NativeReplace): Promise<Native.NativeReplaced> {
-    return replace(this.disk, request);
-  }
-
-  async upload(transfer: Native.NativeTransfer, onProgress?: ((step: Native.NativeProgress) => void) | null) {
-    return upload(this.disk, transfer, onProgress ?? undefined);
-  }
-
-  async download(transfer: Native.NativeTransfer, onProgress?: ((step: Native.NativeProgress) => void) | null) {
-    return download(this.disk, transfer, onProgress ?? undefined);
-  }
-
   #store(): Map<string, Buffer> {
     if (this.#around.objects) return this.#around.objects;
     const message = 'this manager has no object store to stage from or publish to; give the fake "objects", if only {}';
@@ -292,8 +191,7 @@ export class FakeSandbox implements Partial<Native.NativeSandbox> {
   /** Once: with all that runs in it. */
   end(reason: string): void {
     if (this.isClosed) return;
-    this.isClosed = true;
-    this.#leave(sandboxClosed(this.id));
+    this.leave(sandboxClosed(this.id));
     for (const process of this.#processes) process.lose(sandboxClosed(this.id));
     this.#around.closed(this);
     this.#around.emit('closed', this, { reason });
