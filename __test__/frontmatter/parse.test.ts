@@ -123,6 +123,8 @@ describe('parseSandboxConfig', () => {
   test('tells a prompt that asks for no sandbox from one that asks for a wrong one', () => {
     const prompt = '---\nmodel: x\n---\nYou are a poet.';
     expect(findSandboxConfig(prompt)).toBeUndefined();
+    expect(findSandboxConfig('You are a poet. Note: sandbox: python\n')).toBeUndefined();
+    expect(findSandboxConfig('x'.repeat(1_000_000))).toBeUndefined();
     expect(() => parseSandboxConfig(prompt)).toThrow('has no "sandbox"');
     expect(findSandboxConfig('---\nsandbox: node\n---\n')).toEqual(plain('node'));
     expect(() => findSandboxConfig('---\nsandbox: nod\n---\n')).toThrow('nod');

@@ -29,8 +29,17 @@ export function find(source: unknown): Found | undefined {
   return { value, lineOf: () => undefined };
 }
 
+/** In a prompt file: `undefined` when it has no front matter, or no `sandbox` in that. */
+export function findInPrompt(prompt: string): Found | undefined {
+  return frontMatter(withoutMark(prompt)) && findInText(prompt);
+}
+
+function withoutMark(text: string): string {
+  return text.startsWith('\uFEFF') ? text.slice(1) : text;
+}
+
 function findInText(source: string): Found | undefined {
-  const text = source.startsWith('\uFEFF') ? source.slice(1) : source;
+  const text = withoutMark(source);
   const block = frontMatter(text);
   const yaml = block?.text ?? text;
   if (yaml.length > MAX_YAML_BYTES) {
@@ -72,7 +81,7 @@ function findInYaml(yaml: string, firstLine: number, isPart: boolean): Found | u
         const field = [...at, ...path];
         const parent = document.getIn(field.slice(0, -1), true);
         const pair = isMap(parent) && parent.items.find(({ key }) => isScalar(key) && key.value === field.at(-1));
-        const there = [pair && pair.key, document.getIn(field, true), node].find(isNode);
+        const there = [pair?.key, document.getIn(field, true), node].find(isNode);
         return there?.range ? lineAt(there.range[0]) : undefined;
       },
     };
