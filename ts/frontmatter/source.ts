@@ -80,7 +80,8 @@ function findInYaml(yaml: string, firstLine: number, isPart: boolean): Found | u
       lineOf(path) {
         const field = [...at, ...path];
         const parent = document.getIn(field.slice(0, -1), true);
-        const pair = isMap(parent) && parent.items.find(({ key }) => isScalar(key) && key.value === field.at(-1));
+        const isIt = (key: unknown) => isScalar(key) && key.value === field.at(-1);
+        const pair = isMap(parent) ? parent.items.find(({ key }) => isIt(key)) : undefined;
         const there = [pair?.key, document.getIn(field, true), node].find(isNode);
         return there?.range ? lineAt(there.range[0]) : undefined;
       },
