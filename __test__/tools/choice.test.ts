@@ -63,7 +63,7 @@ describe('a set of tools', () => {
     ['a name that is no tool', { include: ['sandbox_fly'] }, 'sandbox_fly'],
     ['a tool of the other mode', { include: ['sandbox_run'] }, 'sandbox_run'],
     ['a tool of a session in compute mode', { mode: 'compute', include: ['sandbox_exec'] }, 'sandbox_exec'],
-  ])('refuses to include %s, and says what there is', (_, context, name) => {
+  ])('refuses to include %s, and says what there is', (_, context: { mode?: string; include: string[] }, name) => {
     const { message } = mistake(plain, context);
     expect(message).toContain(`"${name}"`);
     expect(message).toContain('mode' in context ? 'there are sandbox_run' : 'sandbox_fs_write');

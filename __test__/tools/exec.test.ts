@@ -168,6 +168,14 @@ describeWithEngine('sandbox_exec', () => {
     });
   });
 
+  test('is found by its exec_id alone, in whichever session it runs', async () => {
+    const { sandbox_id } = await done(own, 'sandbox_open', { session: 'second' });
+    const { exec_id } = await done(own, 'sandbox_exec', { command: 'echo there', stream: true, sandbox_id });
+    expect(await done(own, 'sandbox_exec_wait', { exec_id })).toMatchObject({ stdout: 'there\n' });
+    await done(own, 'sandbox_close', { sandbox_id });
+    expect(await refused(own, 'sandbox_exec_read', { exec_id })).toMatchObject({ code: 'PROCESS_NOT_FOUND' });
+  });
+
   test('gives up a wait and a read when aborted, and leaves the command running', async () => {
     const { exec_id } = await done(own, 'sandbox_exec', { command: 'sleep 3003', stream: true });
     const reason = new Error('enough');

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { describeWithEngine, testManager } from '../support';
 import { done, refused, tools } from './toolbox';
 
@@ -50,6 +51,11 @@ describeWithEngine('the tools for files', () => {
       expect(await put('a', '0123456789')).toMatchObject({ ok: true });
       expect(await put('a', '0123456789a')).toMatchObject({ ok: false, code: 'LIMIT_EXCEEDED' });
       expect(await put('a', '€€€€')).toMatchObject({ ok: false, code: 'LIMIT_EXCEEDED' });
+      const edit = (new_text: string, more = {}) =>
+        bound.call('sandbox_fs_edit', { path: 'a', old_text: '9', new_text, ...more });
+      expect(await edit('9+')).toMatchObject({ ok: false, code: 'LIMIT_EXCEEDED' });
+      expect(await edit('9+', { replace_all: true })).toMatchObject({ ok: false, code: 'LIMIT_EXCEEDED' });
+      expect(await edit('!', { replace_all: true })).toMatchObject({ ok: true });
       expect(await put('./b', '')).toMatchObject({ ok: true });
       expect(await put('/workspace/x/../b', 'again')).toMatchObject({ ok: true });
       expect(await put('c', '')).toMatchObject({
@@ -87,6 +93,20 @@ describeWithEngine('the tools for files', () => {
       expect(await read('bytes', { encoding: 'text' })).toMatchObject({ content: '\0���', encoding: 'text' });
       await write('text', 'hi');
       expect(await read('text', { encoding: 'base64' })).toMatchObject({ content: 'aGk=', encoding: 'base64' });
+    });
+
+    test('gives a long file that is not text in parts', async () => {
+      await done(own, 'sandbox_exec', { command: 'head -c 150000 /dev/urandom > noise; sha256sum < noise' });
+      const parts: Buffer[] = [];
+      for (let offset = 0; ; ) {
+        const part = await read('noise', { offset });
+        expect((part.content as string).length).toBeLessThanOrEqual(64 * 1024);
+        parts.push(Buffer.from(part.content as string, 'base64'));
+        if (!part.truncated) break;
+        offset = Number(/offset (\d+)/.exec(part.note as string)?.[1]);
+      }
+      const { stdout } = await done(own, 'sandbox_exec', { command: 'sha256sum < noise' });
+      expect(stdout).toContain(createHash('sha256').update(Buffer.concat(parts)).digest('hex'));
     });
 
     test('gives head and tail of a long file, and the rest by offset', async () => {

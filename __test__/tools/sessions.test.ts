@@ -46,6 +46,41 @@ describeWithEngine('sandbox_open and sandbox_close', () => {
     expect(refusal.error).toContain('ubuntu:22.04');
   });
 
+  test('make a session again with the image that the model chose', async () => {
+    const own = tools(manager);
+    const [, , chosen] = await Promise.all([
+      done(own, 'sandbox_open', { session: 'py', image: 'alpine:3.19' }),
+      done(own, 'sandbox_open', { session: 'py', image: 'alpine:3.19' }),
+      done(own, 'sandbox_open', { session: 'py', image: 'alpine:3.19' }),
+    ]);
+    const { sandbox_id } = chosen;
+    await done(own, 'sandbox_close', { sandbox_id });
+    expect(await done(own, 'sandbox_open', { session: 'py' })).toMatchObject({ image: 'alpine:3.19', created: true });
+  });
+
+  test('refuse another image than the one that is just being opened', async () => {
+    const own = tools(manager);
+    const [first, second] = await Promise.all([
+      done(own, 'sandbox_exec', { command: 'readlink -f /bin/ls' }),
+      own.call('sandbox_open', { image: 'alpine:3.19' }),
+    ]);
+    expect(first).toMatchObject({ stdout: '/usr/bin/ls\n' });
+    expect(second).toMatchObject({
+      ok: false,
+      code: 'INVALID_ARGUMENT',
+      error: expect.stringContaining('ubuntu:22.04'),
+    });
+  });
+
+  test('say which image cannot be had, and nothing of where it was looked for', async () => {
+    const failure = await refused(tools(manager), 'sandbox_open', { image: 'no-such-image-anywhere:1' });
+    expect(failure).toMatchObject({
+      code: 'IMAGE_NOT_FOUND',
+      error: expect.stringContaining('no-such-image-anywhere:1'),
+    });
+    expect(JSON.stringify(failure)).not.toMatch(/https?:|registry|engine|\d+\.\d+\.\d+/);
+  });
+
   test('end a session, and the next call begins a new one and says so', async () => {
     const own = tools(manager);
     expect(await done(own, 'sandbox_close')).toEqual({ ok: true, closed: false, note: 'There was no open sandbox.' });

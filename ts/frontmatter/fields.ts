@@ -82,14 +82,15 @@ export class Fields {
     });
   }
 
-  #wrong(path: Path, allowed: string, value: unknown): Error {
+  #fault(path: Path, text: (name: string) => string): Error {
     const line = this.#found.lineOf(path);
-    const name = ['sandbox', ...path].join('.');
-    const where = line === undefined ? '' : `line ${line}: `;
-    return fault(`${where}${name} must be ${allowed}, not ${show(value)}`, {
-      field: name,
-      ...(line !== undefined && { line }),
-    });
+    const name = ['sandbox', ...path].join('.').slice(0, 100);
+    if (line === undefined) return fault(text(name), { field: name });
+    return fault(`line ${line}: ${text(name)}`, { field: name, line });
+  }
+
+  #wrong(path: Path, allowed: string, value: unknown): Error {
+    return this.#fault(path, (name) => `${name} must be ${allowed}, not ${show(value)}`);
   }
 
   /** The fields of a map; one that does not exist is a fault: it is most likely a slip that would go unnoticed. */
@@ -106,15 +107,9 @@ export class Fields {
   }
 
   #unknown(path: Path, key: string, names: readonly string[]): Error {
-    const line = this.#found.lineOf([...path, key]);
     const near = nearest(key, names);
-    const name = ['sandbox', ...path, key.slice(0, 60)].join('.');
-    const where = line === undefined ? '' : `line ${line}: `;
-    const meant = near === undefined ? '' : `; did you mean "${near}"?`;
-    return fault(`${where}there is no field ${name}${meant}${meant ? '' : ';'} There are: ${names.join(', ')}`, {
-      field: name,
-      ...(line !== undefined && { line }),
-    });
+    const meant = near === undefined ? 'there' : `did you mean "${near}"? There`;
+    return this.#fault([...path, key], (name) => `there is no field ${name}; ${meant} are: ${names.join(', ')}`);
   }
 
   #text(path: Path, value: unknown): string | undefined {

@@ -12,7 +12,7 @@
 import type { ToolContext } from '../tools/toolset';
 import type { SandboxConfig } from './config';
 import { Fields, given, RUNTIMES } from './fields';
-import { fault, find } from './source';
+import { fault, find, findInPrompt } from './source';
 
 export type { SandboxConfig } from './config';
 
@@ -36,11 +36,11 @@ export function parseSandboxConfig(source: string | object): SandboxConfig {
 }
 
 /**
- * As {@link parseSandboxConfig}, for prompts that may ask for no sandbox: `undefined` when there is front matter without
- * `sandbox`.
+ * As {@link parseSandboxConfig}, for a prompt file that may ask for no sandbox: `undefined` when it has no front matter, or no
+ * `sandbox` in that.
  */
-export function findSandboxConfig(source: string | object): SandboxConfig | undefined {
-  const found = find(source);
+export function findSandboxConfig(prompt: string): SandboxConfig | undefined {
+  const found = findInPrompt(prompt);
   return found && new Fields(found).config();
 }
 

@@ -6,6 +6,9 @@ export function nearest(key: string, names: readonly string[]): string | undefin
   const plain = (name: string) => name.toLowerCase().replaceAll(/[_-]/g, '');
   const same = names.find((name) => plain(name) === plain(key));
   if (same) return same;
+  // Its unit was left out.
+  const begun = key.length > 2 && names.find((name) => plain(name).startsWith(plain(key)));
+  if (begun) return begun;
   const [best] = names.map((name) => ({ name, far: distance(name, key) })).sort((a, b) => a.far - b.far);
   return best && best.far <= Math.max(2, Math.floor(key.length / 3)) ? best.name : undefined;
 }

@@ -5,7 +5,7 @@
  * Invariant: the source may be hostile. No alias is expanded beyond YAML's own bound, nothing long or deep is parsed, and
  * only the `sandbox` part is ever made into values.
  */
-import { isMap, isNode, LineCounter, parseDocument } from 'yaml';
+import { isMap, isNode, isScalar, LineCounter, parseDocument } from 'yaml';
 import { SandboxError } from '../errors';
 import { isShallow } from './nesting';
 
@@ -29,8 +29,17 @@ export function find(source: unknown): Found | undefined {
   return { value, lineOf: () => undefined };
 }
 
+/** In a prompt file: `undefined` when it has no front matter, or no `sandbox` in that. */
+export function findInPrompt(prompt: string): Found | undefined {
+  return frontMatter(withoutMark(prompt)) && findInText(prompt);
+}
+
+function withoutMark(text: string): string {
+  return text.startsWith('\uFEFF') ? text.slice(1) : text;
+}
+
 function findInText(source: string): Found | undefined {
-  const text = source.startsWith('\uFEFF') ? source.slice(1) : source;
+  const text = withoutMark(source);
   const block = frontMatter(text);
   const yaml = block?.text ?? text;
   if (yaml.length > MAX_YAML_BYTES) {
@@ -56,7 +65,7 @@ function findInYaml(yaml: string, firstLine: number, isPart: boolean): Found | u
   const lines = new LineCounter();
   const lineAt = (offset: number) => lines.linePos(offset).line + firstLine - 1;
   if (!isShallow(yaml)) throw fault('the YAML is nested deeper than any sandbox configuration');
-  const document = parseDocument(yaml, { lineCounter: lines, prettyErrors: false, logLevel: 'silent' });
+  const document = parseDocument(yaml, { lineCounter: lines, prettyErrors: false, logLevel: 'error' });
   const [error] = document.errors;
   if (error) throw fault(`line ${lineAt(error.pos[0])}: not valid YAML: ${error.message}`);
   const { contents } = document;
@@ -69,9 +78,12 @@ function findInYaml(yaml: string, firstLine: number, isPart: boolean): Found | u
     return {
       value,
       lineOf(path) {
-        const there = document.getIn([...at, ...path], true);
-        const offset = isNode(there) ? there.range?.[0] : isNode(node) ? node.range?.[0] : undefined;
-        return offset === undefined ? undefined : lineAt(offset);
+        const field = [...at, ...path];
+        const parent = document.getIn(field.slice(0, -1), true);
+        const isIt = (key: unknown) => isScalar(key) && key.value === field.at(-1);
+        const pair = isMap(parent) ? parent.items.find(({ key }) => isIt(key)) : undefined;
+        const there = [pair?.key, document.getIn(field, true), node].find(isNode);
+        return there?.range ? lineAt(there.range[0]) : undefined;
       },
     };
   } catch (cause) {

@@ -82,7 +82,7 @@ export const execWaitTool = defineTool({
 
 /** Only in a sandbox in reach: an id of anybody else's command is of no command there. */
 async function processOf({ sessions }: ToolCall, sandboxId: string | undefined, execId: string): Promise<Process> {
-  const sandbox = await sessions.reachOpen(sandboxId);
+  const sandbox = await sessions.reachCommand(execId, sandboxId);
   if (sandbox === undefined) {
     throw new SandboxError('PROCESS_NOT_FOUND', 'the sandbox that it ran in is gone, or was never opened');
   }

@@ -67,6 +67,7 @@ export const execTool = defineTool({
         signal: call.signal,
         ...listeners(call.onOutput),
       });
+      call.sessions.started(result.execId, sandbox);
       return toModel(result, call.maxBytes);
     });
   },
@@ -76,7 +77,7 @@ async function start(
   sandbox: Sandbox,
   command: string | string[],
   options: { cwd?: string; env?: Record<string, string>; timeoutMs?: number },
-  { signal, maxBytes }: ToolCall,
+  { sessions, signal, maxBytes }: ToolCall,
 ): Promise<object> {
   // It lives as long as the session, not as long as this call or this program.
   const process = await sandbox.spawn(command, {
@@ -88,6 +89,7 @@ async function start(
     await process.kill();
     throw signal.reason;
   }
+  sessions.started(process.execId, sandbox);
   await process.end().catch(() => {});
   return { exec_id: process.execId, status: 'running' };
 }

@@ -135,7 +135,9 @@ function wording({ code, message, details }: SandboxError, doing: Doing): string
     const half = MAX_MESSAGE / 2;
     return message.length > MAX_MESSAGE ? `${message.slice(0, half)}…${message.slice(-half)}` : message;
   }
-  return IN_OUR_WORDS[code] ?? 'this did not work';
+  const words = IN_OUR_WORDS[code] ?? 'this did not work';
+  const about = code === 'IMAGE_NOT_FOUND' ? details?.image : code === 'SANDBOX_LOST' ? details?.reason : undefined;
+  return typeof about === 'string' ? `${words} (${about.slice(0, 100)})` : words;
 }
 
 /** Whether a call could not be carried out. A command that fails is no such thing. */

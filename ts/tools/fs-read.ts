@@ -80,13 +80,18 @@ async function readBytes(sandbox: Sandbox, input: ReadInput, call: ToolCall) {
   const from = offset === 0 ? whole : wholeCharacters(whole, 'at the start');
   const text = encoding === 'base64' ? undefined : encoding === 'text' ? asText(from) : asExactText(from);
   const facts = { truncated, size_bytes: sizeBytes };
-  if (text === undefined) {
-    const note = truncated && `Read on with offset ${offset + bytes.length}.`;
-    return { content: Buffer.from(bytes).toString('base64'), encoding: 'base64', ...facts, ...(note && { note }) };
-  }
+  if (text === undefined) return { ...asBase64(bytes, offset, truncated, call.maxBytes), size_bytes: sizeBytes };
   if (truncated && !isPart) return { ...(await headAndTail(sandbox, path, bytes, sizeBytes, call)), ...facts };
   const note = truncated && `Read on with offset ${offset + whole.length}.`;
   return { content: text, encoding: 'text', ...facts, ...(note && { note }) };
+}
+
+/** Four letters for three bytes: so many fewer are shown. */
+function asBase64(bytes: Uint8Array, offset: number, isCut: boolean, maxBytes: number) {
+  const shown = bytes.subarray(0, Math.floor((maxBytes * 3) / 4));
+  const truncated = isCut || shown.length < bytes.length;
+  const note = `Read on with offset ${offset + shown.length}.`;
+  return { content: Buffer.from(shown).toString('base64'), encoding: 'base64', truncated, ...(truncated && { note }) };
 }
 
 async function headAndTail(sandbox: Sandbox, path: string, bytes: Uint8Array, sizeBytes: number, call: ToolCall) {

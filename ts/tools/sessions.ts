@@ -7,6 +7,7 @@
  */
 import { randomBytes } from 'node:crypto';
 import { SandboxError } from '../errors';
+import { unlessAborted } from '../internal/abort';
 import type { SandboxManager } from '../manager';
 import type { OpenOptions, SandboxInfo, Scope } from '../options';
 import type { Sandbox } from '../sandbox';
@@ -15,6 +16,9 @@ import { Opening } from './opening';
 import type { ToolContext } from './toolset';
 
 const MAX_SESSIONS = 10;
+
+/** Of so many commands it is known in which sandbox they run. */
+const MAX_COMMANDS = 1_000;
 
 /** How the names of sessions begin that nobody shares, here and in the core. */
 const ISOLATED = 'isolated';
@@ -30,6 +34,8 @@ export interface Reached {
 
 interface Session {
   name: string;
+  /** What the model chose; the context's unless it did. */
+  image?: string;
   opening?: Opening<Reached>;
   sandbox?: Sandbox;
   /** There was a sandbox before, which the model may think is still there. */
@@ -49,6 +55,8 @@ export class Sessions {
   readonly #byName = new Map<string, Session>();
   /** By sandbox id and by session key, those of the past too: a model may go on using them. */
   readonly #byId = new Map<string, Session>();
+  /** Where commands run, the oldest first. */
+  readonly #commands = new Map<string, string>();
 
   constructor(manager: SandboxManager, context: ToolContext) {
     this.#manager = manager;
@@ -73,6 +81,18 @@ export class Sessions {
     const session = id === undefined ? await this.#usualIfThere() : await this.#identified(id);
     await session?.opening?.result.catch(() => {});
     return session?.sandbox && (await isAlive(session.sandbox)) ? session.sandbox : undefined;
+  }
+
+  /** The sandbox in which a command runs: the one that is named, the one in which these tools started it, or the usual one. */
+  async reachCommand(execId: string, id: string | undefined): Promise<Sandbox | undefined> {
+    return this.reachOpen(id ?? this.#commands.get(execId));
+  }
+
+  /** Remembers where a command runs, so that a model need not. */
+  started(execId: string, sandbox: Sandbox): void {
+    this.#commands.set(execId, sandbox.id);
+    const [oldest] = this.#commands.keys();
+    if (this.#commands.size > MAX_COMMANDS && oldest !== undefined) this.#commands.delete(oldest);
   }
 
   /** Counts a file that is about to be written, against `maxFiles`. */
@@ -168,16 +188,25 @@ export class Sessions {
     const { sandbox } = session;
     // Whether it has that image is the manager's to say.
     if (sandbox && image === undefined && (await isAlive(sandbox))) return { sandbox, created: false, replaced: false };
+    // One that is being opened may be another image's.
+    while (image !== undefined && session.opening && !session.opening.isGivenUp) {
+      await unlessAborted(
+        session.opening.result.catch(() => {}),
+        signal,
+      );
+    }
     signal?.throwIfAborted();
     if (session.opening === undefined || session.opening.isGivenUp) {
-      const opening = new Opening((givenUp) => this.#make(session, image, givenUp));
+      const opening = new Opening((givenUp) => this.#make(session, image ?? session.image, givenUp));
       const over = () => {
         if (session.opening === opening) session.opening = undefined;
       };
       opening.result.then(over, over);
       session.opening = opening;
     }
-    return during('opening', session.opening.wait(signal));
+    const reached = await during('opening', session.opening.wait(signal));
+    if (image !== undefined) session.image = image;
+    return reached;
   }
 
   async #make(session: Session, image: string | undefined, signal: AbortSignal): Promise<Reached> {
