@@ -25,7 +25,7 @@ describeWithEngine('the MCP server over HTTP', () => {
     expect(server.clients).toBe(2);
   });
 
-  test('streams output, and ends a cancelled command with its stream', async () => {
+  test('streams output, and ends a cancelled command', async () => {
     await using server = await serving();
     const { client } = await connect(server.url);
     const sandbox = await manager.get(await sandboxId(client));
@@ -39,6 +39,28 @@ describeWithEngine('the MCP server over HTTP', () => {
     await expect(running).rejects.toThrow('enough');
     await until(async () => (await countProcesses(sandbox, 'sleep 765432')) === 0);
     expect(await stdoutOf(client, 'echo well')).toBe('well\n');
+  });
+
+  test('ends the answer to a call that was cancelled, so that nothing stays open for it', async () => {
+    await using server = await serving();
+    const { client, transport } = await connect(server.url);
+    const sandbox = await manager.get(await sandboxId(client));
+    const post = (message: object) =>
+      fetch(server.url, {
+        method: 'POST',
+        headers: {
+          'Mcp-Session-Id': String(transport.sessionId),
+          Accept: 'application/json, text/event-stream',
+          'Content-Type': 'application/json',
+        },
+        body: JSON.stringify({ jsonrpc: '2.0', ...message }),
+      });
+    const params = { name: 'sandbox_exec', arguments: { command: 'sleep 543210' } };
+    const answer = await post({ id: 'raw-1', method: 'tools/call', params });
+    await until(async () => (await countProcesses(sandbox, 'sleep 543210')) > 0);
+    await post({ method: 'notifications/cancelled', params: { requestId: 'raw-1' } });
+    expect(await answer.text()).not.toContain('raw-1');
+    await until(async () => (await countProcesses(sandbox, 'sleep 543210')) === 0);
   });
 
   test('closes a client’s sandbox before it answers DELETE, after which the session is not found', async () => {

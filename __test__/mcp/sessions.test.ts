@@ -64,7 +64,7 @@ describeWithEngine('an MCP client’s session', () => {
     expect(await stdoutOf(bob, 'cat plan.txt')).toBe('shared');
     const sandbox = await manager.open({ scope });
     expect(sandbox.id).toBe(await sandboxId(bob));
-    const running = call(ann, 'sandbox_exec', { command: 'sleep 876543' }).catch((error) => error);
+    const running = call(ann, 'sandbox_exec', { command: 'trap "" TERM; sleep 876543; true' }).catch((error) => error);
     await until(async () => (await countProcesses(sandbox, 'sleep 876543')) > 0);
     await server.close();
     expect(await countProcesses(sandbox, 'sleep 876543')).toBe(0);

@@ -2,7 +2,7 @@
  * A running command's output as progress notifications, for clients that asked for them.
  *
  * Invariant: one notification is under way at a time, and what waits for the next is bounded. A client that reads slowly
- * sees less of a chatty command, and neither slows it nor grows this program. The whole output is in the call's result.
+ * sees less of a chatty command, and neither slows it nor grows this program. The call's result has the output, too.
  */
 import type { ToolOutput } from '../tools/toolset';
 
