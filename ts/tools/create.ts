@@ -54,7 +54,13 @@ export function createToolset(manager: SandboxManager, context: ToolContext = {}
     await sessions.close();
   }
 
-  return { tools: chosen.map(({ definition }) => definition), call, close, [Symbol.asyncDispose]: close };
+  return {
+    tools: chosen.map(({ definition }) => definition),
+    call,
+    sandbox: () => sessions.reachOpen(undefined),
+    close,
+    [Symbol.asyncDispose]: close,
+  };
 }
 
 /** At once: a model can do nothing about a mistake of the host's. What `open()` checks anyway is left to it. */

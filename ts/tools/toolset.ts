@@ -5,6 +5,7 @@
  * an aborted call rejects, with the signal's own reason.
  */
 import type { OpenOptions, RunRequest } from '../options';
+import type { Sandbox } from '../sandbox';
 
 /** A JSON Schema, as plain data. */
 export type JsonSchema = { readonly [keyword: string]: unknown };
@@ -85,6 +86,8 @@ export interface Toolset extends AsyncDisposable {
   /** Those of this set, in a fixed order. */
   readonly tools: readonly ToolDefinition[];
   call(name: string, input: unknown, options?: ToolCallOptions): Promise<ToolResult>;
+  /** The sandbox that calls work in unless they name another, if it is there now: looking makes none. */
+  sandbox(): Promise<Sandbox | undefined>;
   /** Closes the sandboxes that these tools opened and that nobody else can come back to: those that are in no scope, or isolated. */
   close(): Promise<void>;
 }
