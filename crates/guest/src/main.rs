@@ -14,6 +14,7 @@ mod clients;
 mod door;
 mod fd;
 mod files;
+mod hosts;
 mod lease;
 mod link;
 mod notices;
@@ -56,6 +57,7 @@ fn init(setup: Setup) -> std::io::Result<()> {
     // Modes are given exactly; commands get the usual umask when they start.
     // SAFETY: sets this process's own mask.
     unsafe { libc::umask(0) };
+    hosts::name_localhost();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .max_blocking_threads(4)

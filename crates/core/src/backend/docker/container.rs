@@ -203,6 +203,9 @@ fn body(engine: &Engine, spec: &BoxSpec, runtime: Option<&str>) -> Result<Contai
         // The end of the first link ends PID 1's input: that is how it learns that its host is gone.
         stdin_once: Some(true),
         stop_signal: Some("SIGTERM".to_owned()),
+        // Then the runtime makes a network namespace with nothing but the loopback, and the engine none, which takes as long
+        // as all the rest of a start. It writes no /etc/hosts either: the guest does, where it can.
+        network_disabled: Some(!spec.network && !spec.read_only_root),
         healthcheck: Some(HealthConfig { test: Some(vec!["NONE".to_owned()]), ..Default::default() }),
         host_config: Some(HostConfig {
             mounts: Some(mounts),
