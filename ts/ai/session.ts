@@ -63,7 +63,8 @@ export function sandboxSession(sandbox: Sandbox): SandboxSession {
     async listDirectory({ path, abortSignal }) {
       abortSignal?.throwIfAborted();
       const entries = await unlessMissing(null, () => files.list(path));
-      return entries && entries.map(({ name, type }) => ({ name, type: type === 'symlink' ? type : toType(type) }));
+      if (entries === null) return null;
+      return entries.map(({ name, type }) => ({ name, type: type === 'symlink' ? type : toType(type) }));
     },
     async deleteFile({ path, abortSignal }) {
       abortSignal?.throwIfAborted();
