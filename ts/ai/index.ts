@@ -3,6 +3,7 @@
  *
  * Imports nothing of the SDK when it runs, so that it fits the copy that the program has, of AI SDK 5, 6 or 7.
  */
+export type { NeedsApproval } from './approval';
 export type {
   NetworkSandboxSession,
   SandboxProcess,
@@ -12,3 +13,4 @@ export type {
 } from './interface';
 export { type CofferdamSandboxOptions, createCofferdamSandbox } from './provider';
 export { sandboxSession } from './session';
+export { type SandboxToolsOptions, sandboxTools, type ToolSet } from './tools';

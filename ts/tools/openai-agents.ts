@@ -1,0 +1,52 @@
+/**
+ * The tools for `@openai/agents`.
+ *
+ * Nothing of the package is imported: a function tool of it is a plain object, met by shape.
+ */
+import type { SandboxManager } from '../manager';
+import { createToolset } from './create';
+import { callWithJson, type ObjectSchema, toObjectSchema } from './json-call';
+import type { ToolContext } from './toolset';
+
+/** A `FunctionTool` of `@openai/agents`. */
+export interface OpenAIAgentTool {
+  type: 'function';
+  name: string;
+  description: string;
+  parameters: ObjectSchema & { additionalProperties: true };
+  /** Optional inputs are optional here, which strict schemas do not have. */
+  strict: false;
+  invoke(runContext: unknown, input: string, details?: { signal?: AbortSignal }): Promise<string>;
+  needsApproval(runContext: unknown, input: unknown, callId?: string): Promise<boolean>;
+  isEnabled(): Promise<boolean>;
+}
+
+export interface OpenAIAgentToolsOptions extends ToolContext {
+  /** Which calls a person has to approve first: all, or those for which the function says so. None unless told. */
+  needsApproval?: boolean | ((name: string, input: unknown) => boolean | Promise<boolean>);
+}
+
+/**
+ * Tools with which an agent of `@openai/agents` works in a sandbox.
+ *
+ * @example
+ * ```ts
+ * const agent = new Agent({ name: 'Analyst', tools: openaiAgentTools(manager, { image: 'python' }) });
+ * await run(agent, 'Plot the sales in data.csv.');
+ * ```
+ */
+export function openaiAgentTools(manager: SandboxManager, options: OpenAIAgentToolsOptions = {}): OpenAIAgentTool[] {
+  const { needsApproval = false, ...context } = options;
+  const toolset = createToolset(manager, context);
+  return toolset.tools.map(({ name, description, inputSchema }) => ({
+    type: 'function',
+    name,
+    description,
+    parameters: { ...toObjectSchema(inputSchema), additionalProperties: true },
+    strict: false,
+    invoke: (_runContext, input, details) => callWithJson(toolset, name, input, { signal: details?.signal }),
+    needsApproval: async (_runContext, input) =>
+      typeof needsApproval === 'function' ? needsApproval(name, input) : needsApproval,
+    isEnabled: async () => true,
+  }));
+}
