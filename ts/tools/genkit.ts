@@ -32,6 +32,11 @@ export interface GenkitToolsOptions extends ToolContext {
    * does for its users. They are then given to `generate()` themselves, not by name.
    */
   dynamic?: boolean;
+  /**
+   * Ends every call of these tools. Genkit does not tell tools that a generation was aborted (seen with 1.42): who passes
+   * an `abortSignal` to `generate()` gives it here, too.
+   */
+  signal?: AbortSignal;
 }
 
 /** Which instances have our tools by name: a second set would take the place of the first, and lead to its sandbox. */
@@ -47,7 +52,7 @@ const defined = new WeakSet<object>();
  * ```
  */
 export function genkitTools(manager: SandboxManager, options: GenkitToolsOptions): GenkitTool[] {
-  const { ai, dynamic = false, ...context } = options;
+  const { ai, dynamic = false, signal, ...context } = options;
   const toolset = createToolset(manager, context);
   if (!dynamic) {
     if (defined.has(ai)) throw new SandboxError('INVALID_ARGUMENT', TWICE);
@@ -55,7 +60,10 @@ export function genkitTools(manager: SandboxManager, options: GenkitToolsOptions
   }
   return toolset.tools.map(({ name, description, inputSchema }) => {
     const config = { name, description, inputJsonSchema: inputSchema };
-    const handler: Handler = (input, more) => callForFields(toolset, name, input, { signal: more.abortSignal });
+    const handler: Handler = (input, { abortSignal }) => {
+      const signals = [signal, abortSignal].filter((each) => each !== undefined);
+      return callForFields(toolset, name, input, { signal: AbortSignal.any(signals) });
+    };
     return (dynamic ? ai.dynamicTool(config, handler) : ai.defineTool(config, handler)) as GenkitTool;
   });
 }
