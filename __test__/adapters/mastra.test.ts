@@ -3,7 +3,7 @@ import { countProcesses, describeWithEngine, testManager, unique, until } from '
 import { seenBy } from './program';
 
 /** What Mastra hands over when nobody observes. */
-const context = { observe: { span: async <T>(_name: string, work: () => T) => work(), log() {} } };
+const context = { observe: { span: async <T>(_name: string, work: () => T | Promise<T>) => work(), log() {} } };
 
 describeWithEngine('mastraTools with @mastra/core', () => {
   const manager = testManager({ defaults: { image: 'python' } });
