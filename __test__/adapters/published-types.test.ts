@@ -19,8 +19,13 @@ function declarations(): { file: string; code: string }[] {
 }
 
 /** What the compiler has to say about a program in a project with these packages. */
-async function compile(source: string, packages: Record<string, string> = {}): Promise<string> {
+async function compile(
+  source: string,
+  packages: Record<string, string> = {},
+  type: 'module' | 'commonjs' = 'module',
+): Promise<string> {
   using user = project(packages);
+  writeFileSync(path.join(user.folder, 'package.json'), JSON.stringify({ type }));
   const alone = Object.keys(packages).length === 0;
   const compilerOptions = {
     target: 'es2023',
@@ -82,6 +87,26 @@ describe('the published types', () => {
   ])('of cofferdam/ai are those of AI SDK %d where that is installed', async (_major, installed) => {
     expect(await compile(WITH_AI, { ai: installed })).toBe('');
   });
+
+  test.each(['module', 'commonjs'] as const)(
+    'of cofferdam/tools fit the frameworks in a project of type %s',
+    async (type) => {
+      const source = `
+      import type { StructuredToolInterface } from '@langchain/core/tools';
+      import { SandboxManager } from 'cofferdam';
+      import { genkitTools, langchainTools, mastraTools } from 'cofferdam/tools';
+      import type { Genkit } from 'genkit';
+      type IsAny<T> = 0 extends 1 & T ? true : false;
+      const manager = new SandboxManager();
+      export const anyOf: IsAny<ReturnType<typeof langchainTools>[0]> = false;
+      export const structured: StructuredToolInterface[] = langchainTools(manager);
+      export const id: string | undefined = mastraTools(manager).sandbox_exec?.id;
+      export const generated = (ai: Genkit) => ai.generate({ prompt: '', tools: genkitTools(manager, { ai }) });
+    `;
+      const packages = ['@langchain/core', '@mastra/core', 'genkit'];
+      expect(await compile(source, Object.fromEntries(packages.map((name) => [name, name])), type)).toBe('');
+    },
+  );
 
   test('are held against those of the SDK: a wrong use does not compile', async () => {
     const wrong = `${WITH_AI}\nexport const no: number = sandboxTools(new SandboxManager());`;

@@ -7,9 +7,14 @@ import type { ToolContext } from './toolset';
 
 // biome-ignore lint/suspicious/noTsIgnore: it is an error only where the package is missing, and that is fine.
 /** @ts-ignore Of the program's own copy of the package. */
-export type LangChainTool = import('@langchain/core/tools', { with: {
-  'resolution-mode': 'import',
-}}).DynamicStructuredTool;
+type ForImport = import('@langchain/core/tools', { with: { 'resolution-mode': 'import' }}).DynamicStructuredTool;
+
+// biome-ignore lint/suspicious/noTsIgnore: as above.
+/** @ts-ignore The same class to programs that are CommonJS modules, to which LangChain gives other declarations. */
+type ForRequire = import('@langchain/core/tools', { with: { 'resolution-mode': 'require' }}).StructuredToolInterface;
+
+/** A structured tool of LangChain's own. */
+export type LangChainTool = ForImport & ForRequire;
 
 interface Fields {
   name: string;
