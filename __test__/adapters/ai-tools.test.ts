@@ -1,6 +1,6 @@
 import { SandboxManager } from 'cofferdam';
 import { sandboxTools } from 'cofferdam/ai';
-import { describeWithEngine, unique } from '../support';
+import { countProcesses, describeWithEngine, IMAGES, testManager, unique } from '../support';
 import { seenBy } from './program';
 
 interface Seen {
@@ -79,12 +79,62 @@ describeWithEngine.each([
   }
 });
 
+type Results = AsyncIterable<{ status?: string; stdout?: string; exit_code?: number }>;
+
+describeWithEngine('a command that is called through AI SDK', () => {
+  const manager = testManager({ defaults: { image: IMAGES.alpine } });
+
+  function exec(scope: { workflow: string }, command: string): Results {
+    const { sandbox_exec: tool } = sandboxTools(manager, { scope });
+    return tool?.execute?.({ command }, { toolCallId: '1', messages: [], context: undefined }) as Results;
+  }
+
+  test('shows much output in few results, of which each has the end of it and the last has the result', async () => {
+    const started = performance.now();
+    const seen = [];
+    for await (const result of exec({ workflow: unique() }, 'seq 1 300000')) seen.push(result);
+    const running = seen.slice(0, -1);
+    expect(running.length).toBeLessThanOrEqual((performance.now() - started) / 100 + 1);
+    for (const { status, stdout } of running) {
+      expect(status).toBe('running');
+      expect(stdout?.length).toBeLessThanOrEqual(16 * 1024);
+    }
+    expect(seen.at(-1)).toMatchObject({
+      status: 'completed',
+      exit_code: 0,
+      stdout: expect.stringMatching(/^1\n.*\n300000\n$/s),
+    });
+  });
+
+  test('ends when nobody wants its results any more', async () => {
+    const scope = { workflow: unique() };
+    for await (const result of exec(scope, 'echo ready; sleep 1010')) {
+      expect(result).toEqual({ status: 'running', stdout: 'ready\n', stderr: '' });
+      break;
+    }
+    expect(await countProcesses(await manager.open({ scope }), 'sleep 1010')).toBe(0);
+  });
+});
+
 describe('sandboxTools', () => {
   test('refuse a name in needsApproval that is no tool of theirs', async () => {
     const manager = new SandboxManager();
     expect(() => sandboxTools(manager, { needsApproval: { sandbox_exce: true } })).toThrow(
       /a name in needsApproval must be one of .*sandbox_exec.*"sandbox_exce"/,
     );
+    await manager.close();
+  });
+
+  test('let no other name of an input past a rule, and ask nobody about what will be refused', async () => {
+    const manager = new SandboxManager();
+    const rule = ({ command }: Record<string, unknown>) => /\brm\b/.test(`${command}`);
+    const { sandbox_exec: tool } = sandboxTools(manager, { needsApproval: { sandbox_exec: rule } });
+    const ask = tool?.needsApproval as (input: unknown) => Promise<boolean>;
+    expect(await ask({ command: 'rm -r /' })).toBe(true);
+    expect(await ask({ cmd: 'rm -r /' })).toBe(true);
+    expect(await ask({ command: ['rm', '-r', '/'] })).toBe(true);
+    expect(await ask({ command: 'ls' })).toBe(false);
+    expect(await ask({ command: 7, cmd: 'rm -r /' })).toBe(false);
     await manager.close();
   });
 

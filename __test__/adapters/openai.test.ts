@@ -151,13 +151,17 @@ describeWithEngine('openaiAgentTools with @openai/agents', () => {
     const scope = { workflow: unique() };
     const sandbox = await manager.open({ scope });
     const model = new ScriptedModel([
-      [functionCall('sandbox_exec', { command: 'touch approved' }, { callId: '1' })],
+      [functionCall('sandbox_exec', { command: 'ls' }, { callId: '0' })],
+      [functionCall('sandbox_exec', { cmd: 'touch approved' }, { callId: '1' })],
       [assistantMessage('Done.')],
     ]);
-    const tools = openaiAgentTools(manager, { scope, needsApproval: (name) => name === 'sandbox_exec' });
+    const tools = openaiAgentTools(manager, {
+      scope,
+      needsApproval: { sandbox_exec: ({ command }) => command !== 'ls' },
+    });
     const agent = new Agent({ name: 'Careful', model, tools });
     const asked = await runner.run(agent, 'Go.');
-    expect(asked.interruptions).toHaveLength(1);
+    expect(asked.interruptions.map(({ rawItem }) => 'callId' in rawItem && rawItem.callId)).toEqual(['1']);
     expect(await sandbox.files.exists('approved')).toBe(false);
     asked.state.approve(asked.interruptions[0] as RunToolApprovalItem);
     const done = await runner.run(agent, asked.state);

@@ -3,7 +3,7 @@
  *
  * Imports nothing of the SDK when it runs, so that it fits the copy that the program has, of AI SDK 5, 6 or 7.
  */
-export type { NeedsApproval } from './approval';
+export type { NeedsApproval } from '../tools/approval';
 export type {
   NetworkSandboxSession,
   SandboxProcess,

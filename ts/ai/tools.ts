@@ -5,9 +5,10 @@
  * copies of it, so that these tools fit whichever the program has.
  */
 import type { SandboxManager } from '../manager';
+import type { NeedsApproval } from '../tools/approval';
 import { createToolset } from '../tools/create';
 import type { JsonSchema, ToolContext } from '../tools/toolset';
-import { Approval, type CallOptions, type NeedsApproval } from './approval';
+import { Approval, type CallOptions } from './approval';
 import { liveResults } from './live-output';
 
 // biome-ignore lint/suspicious/noTsIgnore: it is an error only where the package is missing, and that is fine.

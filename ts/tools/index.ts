@@ -17,6 +17,7 @@ export {
   type AnthropicToolUse,
   anthropicTools,
 } from './anthropic';
+export type { NeedsApproval } from './approval';
 export { toolDefinitions, toolSchemas } from './catalogue';
 export { createToolset } from './create';
 export { isToolFailure } from './failure';

@@ -4,6 +4,7 @@
  * Nothing of the package is imported: a function tool of it is a plain object, met by shape.
  */
 import type { SandboxManager } from '../manager';
+import { approvalRule, type NeedsApproval } from './approval';
 import { createToolset } from './create';
 import { callWithJson, type ObjectSchema, toObjectSchema } from './json-call';
 import type { ToolContext } from './toolset';
@@ -22,8 +23,8 @@ export interface OpenAIAgentTool {
 }
 
 export interface OpenAIAgentToolsOptions extends ToolContext {
-  /** Which calls a person has to approve first: all, or those for which the function says so. None unless told. */
-  needsApproval?: boolean | ((name: string, input: unknown) => boolean | Promise<boolean>);
+  /** Which calls a person has to approve first: they come up as interruptions of the run. None unless told. */
+  needsApproval?: NeedsApproval;
 }
 
 /**
@@ -38,6 +39,10 @@ export interface OpenAIAgentToolsOptions extends ToolContext {
 export function openaiAgentTools(manager: SandboxManager, options: OpenAIAgentToolsOptions = {}): OpenAIAgentTool[] {
   const { needsApproval = false, ...context } = options;
   const toolset = createToolset(manager, context);
+  const isNeeded = approvalRule(
+    needsApproval,
+    toolset.tools.map(({ name }) => name),
+  );
   return toolset.tools.map(({ name, description, inputSchema }) => ({
     type: 'function',
     name,
@@ -45,8 +50,7 @@ export function openaiAgentTools(manager: SandboxManager, options: OpenAIAgentTo
     parameters: { ...toObjectSchema(inputSchema), additionalProperties: true },
     strict: false,
     invoke: (_runContext, input, details) => callWithJson(toolset, name, input, { signal: details?.signal }),
-    needsApproval: async (_runContext, input) =>
-      typeof needsApproval === 'function' ? needsApproval(name, input) : needsApproval,
+    needsApproval: async (_runContext, input) => isNeeded(name, input),
     isEnabled: async () => true,
   }));
 }
