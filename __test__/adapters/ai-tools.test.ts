@@ -106,6 +106,15 @@ describeWithEngine('a command that is called through AI SDK', () => {
     });
   });
 
+  test('in compute mode has a sandbox of its own, which is gone with its result', async () => {
+    const { sandbox_run: tool } = sandboxTools(manager, { mode: 'compute', image: 'python' });
+    const input = { code: 'import os; print(6 * 7, os.listdir())' };
+    const results = tool?.execute?.(input, { toolCallId: '1', messages: [], context: undefined }) as Results;
+    let last: unknown;
+    for await (const result of results) last = result;
+    expect(last).toMatchObject({ ok: true, exit_code: 0, stdout: expect.stringMatching(/^42 /) });
+  });
+
   test('ends when nobody wants its results any more', async () => {
     const scope = { workflow: unique() };
     for await (const result of exec(scope, 'echo ready; sleep 1010')) {

@@ -20,7 +20,7 @@ describe('the frameworks', () => {
       user.folder,
       `for (const name of ['cofferdam', 'cofferdam/tools', 'cofferdam/ai']) require(name);
        const packages = Object.keys(require.cache).map((file) => /.*node_modules\\/((@[^/]+\\/)?[^/]+)/.exec(file)?.[1]);
-       console.log([...new Set(packages)].sort().join());`,
+       console.log([...new Set(packages)].filter(Boolean).sort().join());`,
     );
     expect(loaded).toBe('cofferdam,zod');
   });
