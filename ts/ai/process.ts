@@ -16,7 +16,12 @@ export function follow(
     pid: process.pid,
     stdout: streamOf(process, 'stdout'),
     stderr: streamOf(process, 'stderr'),
-    wait: async () => ({ exitCode: (await process.wait({ signal })).exitCode }),
+    async wait() {
+      // The end itself is waited for, aborted or not: then nothing of it is left.
+      const { exitCode } = await process.wait();
+      signal?.throwIfAborted();
+      return { exitCode };
+    },
     kill: () => process.kill(),
   };
   return writable ? { ...handle, stdin: inputOf(process) } : handle;
