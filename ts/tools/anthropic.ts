@@ -6,7 +6,7 @@
 import type { SandboxManager } from '../manager';
 import { createToolset } from './create';
 import { isToolFailure } from './failure';
-import { type ObjectSchema, toObjectSchema } from './json-call';
+import { type ObjectSchema, toObjectSchema } from './object-schema';
 import type { ToolCallOptions, ToolContext, Toolset } from './toolset';
 
 /** For `tools` of `messages.create()`. */

@@ -6,7 +6,7 @@
 import { SandboxError } from '../errors';
 import type { SandboxManager } from '../manager';
 import { createToolset } from './create';
-import { callForFields, type ResultFields } from './json-call';
+import { callForFields, type ResultFields } from './result-fields';
 import type { JsonSchema, ToolContext } from './toolset';
 
 const TWICE =

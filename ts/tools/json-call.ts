@@ -3,7 +3,7 @@
  *
  * Invariant: as that of `Toolset.call()`: text that is no JSON is answered, for the model to read.
  */
-import type { JsonSchema, ToolCallOptions, ToolFailure, ToolResult, Toolset } from './toolset';
+import type { ToolCallOptions, ToolFailure, Toolset } from './toolset';
 
 /** The result of a call, as text for a model. */
 export async function callWithJson(
@@ -29,35 +29,4 @@ function parse(input: string): { value: unknown } | { failure: ToolFailure } {
     };
     return { failure };
   }
-}
-
-/** The result of a call, as fields: what frameworks want of an object. */
-export type ResultFields = { [field: string]: unknown };
-
-export async function callForFields(
-  toolset: Toolset,
-  name: string,
-  input: unknown,
-  options?: ToolCallOptions,
-): Promise<ResultFields> {
-  const result: ToolResult = await toolset.call(name, input, options);
-  return { ...result };
-}
-
-/** A schema of an object, as SDKs have it in their types. Ours all are. */
-export interface ObjectSchema {
-  [keyword: string]: unknown;
-  type: 'object';
-  properties: { [name: string]: Record<string, unknown> };
-  required: string[];
-}
-
-export function toObjectSchema(schema: JsonSchema): ObjectSchema {
-  const { properties = {}, required = [] } = schema;
-  return {
-    ...schema,
-    type: 'object',
-    properties: properties as ObjectSchema['properties'],
-    required: required as string[],
-  };
 }

@@ -2,7 +2,7 @@
 import type { SandboxManager } from '../manager';
 import { createToolset } from './create';
 import { loadFramework } from './framework';
-import { callForFields } from './json-call';
+import { callForFields } from './result-fields';
 import type { ToolContext } from './toolset';
 
 // biome-ignore lint/suspicious/noTsIgnore: it is an error only where the package is missing, and that is fine.

@@ -6,7 +6,8 @@
 import type { SandboxManager } from '../manager';
 import { approvalRule, type NeedsApproval } from './approval';
 import { createToolset } from './create';
-import { callWithJson, type ObjectSchema, toObjectSchema } from './json-call';
+import { callWithJson } from './json-call';
+import { type ObjectSchema, toObjectSchema } from './object-schema';
 import type { ToolContext } from './toolset';
 
 /** A `FunctionTool` of `@openai/agents`. */

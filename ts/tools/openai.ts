@@ -5,7 +5,8 @@
  */
 import type { SandboxManager } from '../manager';
 import { createToolset } from './create';
-import { callWithJson, type ObjectSchema, toObjectSchema } from './json-call';
+import { callWithJson } from './json-call';
+import { type ObjectSchema, toObjectSchema } from './object-schema';
 import type { ToolCallOptions, ToolContext, Toolset } from './toolset';
 
 /** For `tools` of `chat.completions.create()`. */
