@@ -94,15 +94,17 @@ export interface LineRange {
   toLine?: number;
 }
 
+/** @internal */
 export function byPath(a: { path: string }, b: { path: string }): number {
   return a.path < b.path ? -1 : a.path > b.path ? 1 : 0;
 }
 
+/** @internal */
 export function byPathAndLine(a: GrepMatch, b: GrepMatch): number {
   return byPath(a, b) || a.line - b.line;
 }
 
-/** As git decides: by a NUL near the start. */
+/** @internal As git decides: by a NUL near the start. */
 export function isBinary(bytes: Uint8Array): boolean {
   return bytes.subarray(0, 8000).includes(0);
 }
