@@ -11,6 +11,7 @@ const FOLDER = path.resolve(__dirname, '../../examples');
 const TELLING: Record<string, RegExp> = {
   'agent-loop.mjs': /timed out: true, exit code \d+, nothing left running/,
   'ai-sdk-agent.mjs': /… month 2: 90\n.*The total: 420\..*a person approves sandbox_fs_delete.*The program is gone\./s,
+  'data-analysis.mjs': /api 16667 172 .*report\.csv: \d+ bytes.*destroy/s,
   'multi-agent-workflow.mjs': /FAIL: many spaces.*PASS.*1 sandbox was shared: workflow:.*1 sandbox closed/s,
   'web-server.mjs': /GET \/about → visit 2, interfaces of the sandbox: lo\n.*nobody answers/s,
 };
