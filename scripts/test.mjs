@@ -5,6 +5,7 @@
 
 import { fuzz } from './fuzz.mjs';
 import { command } from './lifetime.mjs';
+import { buildProbe } from './probe.mjs';
 import { ensureProgram, NATS, REGISTRY } from './programs.mjs';
 import { boxed, Steps } from './steps.mjs';
 import { Unavailable } from './unavailable.mjs';
@@ -26,8 +27,10 @@ await command(async () => {
     await steps.run('lint', 'npm', ['run', 'lint']);
   }
   await build(steps);
+  const probe = await buildProbe(steps);
 
   const { env, engine, skipped } = await testEnvironment(preparing);
+  if (probe) env.COFFERDAM_TEST_PROBE = probe;
   if (everything) await steps.run('cargo test', 'cargo', ['test', '--workspace'], { env });
   if (everything) await steps.time('fuzz', () => fuzz({ seconds: 60 }));
   await steps.run('jest', 'npx', ['jest', ...jestArgs], { env });

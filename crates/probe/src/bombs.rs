@@ -1,0 +1,116 @@
+//! Takes as much of something as it gets, up to a count, says how much that was, and holds it until its input ends.
+//!
+//! Every bomb is bounded by its count, and all of it goes with the process.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{Read, Write};
+use std::os::fd::RawFd;
+
+use serde_json::json;
+
+use crate::attempt::{At, Outcome, Refused, number, system_call};
+
+pub(crate) fn bomb(kind: &str, count: &str, words: &[&str]) -> Outcome {
+    let count = number(count)? as usize;
+    let mut held = Held::default();
+    let mut taken = 0;
+    let mut ended = Ok(());
+    while taken < count {
+        ended = match (kind, words) {
+            ("processes", []) => held.process(),
+            ("memory", []) => held.megabyte(),
+            ("descriptors", []) => held.file("/dev/null"),
+            ("terminals", []) => held.file("/dev/ptmx"),
+            ("watches", []) => held.watch(),
+            ("pipes", []) => held.pipe(),
+            ("disk", [path]) => held.write_megabyte(path),
+            ("files", [folder]) => File::create(format!("{folder}/{taken}")).at("create").map(drop),
+            _ => Err(Refused::new("no such bomb", libc::EINVAL)),
+        };
+        if ended.is_err() {
+            break;
+        }
+        taken += 1;
+    }
+    let refused = ended.err();
+    let line = json!({ "got": { "taken": taken, "errno": refused.as_ref().map(|refused| refused.errno) } });
+    println!("{line}");
+    let _ = std::io::stdout().flush();
+    let _ = std::io::stdin().read(&mut [0; 1]);
+    held.release();
+    Ok("released".into())
+}
+
+#[derive(Default)]
+struct Held {
+    children: Vec<i32>,
+    memory: Vec<Vec<u8>>,
+    descriptors: Vec<RawFd>,
+    file: Option<File>,
+}
+
+impl Held {
+    fn process(&mut self) -> Outcome<()> {
+        // SAFETY: this process has one thread; the child does nothing but wait.
+        match unsafe { libc::fork() } {
+            -1 => Err(std::io::Error::last_os_error()).at("fork"),
+            0 => loop {
+                // SAFETY: has no preconditions.
+                unsafe { libc::pause() };
+            },
+            child => {
+                self.children.push(child);
+                Ok(())
+            }
+        }
+    }
+
+    fn megabyte(&mut self) -> Outcome<()> {
+        // Not zeros, which need no memory of their own.
+        self.memory.push(vec![1; 1 << 20]);
+        Ok(())
+    }
+
+    fn file(&mut self, path: &str) -> Outcome<()> {
+        let name = crate::attempt::c_string(path);
+        let arguments = [libc::AT_FDCWD as usize, name.as_ptr() as usize, (libc::O_RDWR | libc::O_NOCTTY) as usize];
+        self.descriptors.push(system_call("open", libc::SYS_openat, &arguments)? as RawFd);
+        Ok(())
+    }
+
+    fn watch(&mut self) -> Outcome<()> {
+        self.descriptors.push(system_call("inotify_init1", libc::SYS_inotify_init1, &[0])? as RawFd);
+        Ok(())
+    }
+
+    fn pipe(&mut self) -> Outcome<()> {
+        let mut ends: [RawFd; 2] = [0; 2];
+        system_call("pipe2", libc::SYS_pipe2, &[ends.as_mut_ptr() as usize, libc::O_NONBLOCK as usize])?;
+        self.descriptors.extend(ends);
+        // Full, because an empty one is small.
+        let text = [1_u8; 65536];
+        let _ = system_call("write", libc::SYS_write, &[ends[1] as usize, text.as_ptr() as usize, text.len()]);
+        Ok(())
+    }
+
+    fn write_megabyte(&mut self, path: &str) -> Outcome<()> {
+        if self.file.is_none() {
+            self.file = Some(OpenOptions::new().create(true).append(true).open(path).at("open")?);
+        }
+        let file = self.file.as_mut().ok_or(Refused::new("open", libc::EBADF))?;
+        file.write_all(&vec![1; 1 << 20]).at("write")
+    }
+
+    fn release(self) {
+        for child in self.children {
+            // SAFETY: our own children, which are not yet waited for.
+            unsafe {
+                libc::kill(child, libc::SIGKILL);
+                libc::waitpid(child, std::ptr::null_mut(), 0);
+            }
+        }
+        if let Some(file) = self.file {
+            let _ = fs::File::sync_all(&file);
+        }
+    }
+}

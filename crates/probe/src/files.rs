@@ -1,0 +1,231 @@
+//! Ways to files of the host: by name, by link, by what other processes hold, by handle, by device.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::Read;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{OpenOptionsExt, symlink};
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use crate::attempt::{At, Outcome, Refused, c_string, number, pointer, scratch, system_call};
+
+/// Enough to be above every folder.
+const UP: &str = "../../../../../../../../../../../../../../../../../../../../../../../../";
+
+fn begin(path: impl AsRef<Path>) -> Outcome<String> {
+    // Pipes and terminals among descriptors must not hold us up.
+    let mut file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path).at("open")?;
+    let mut bytes = vec![0; 64 * 1024];
+    let count = file.read(&mut bytes).at("read")?;
+    Ok(String::from_utf8_lossy(&bytes[..count]).into_owned())
+}
+
+pub(crate) fn read(path: &str) -> Outcome {
+    begin(path).map(Value::from)
+}
+
+pub(crate) fn climb(path: &str) -> Outcome {
+    begin(format!("{UP}{path}")).map(Value::from)
+}
+
+pub(crate) fn by_symlink(path: &str) -> Outcome {
+    let link = scratch("symlink");
+    symlink(path, &link).at("symlink")?;
+    let outcome = begin(&link);
+    let _ = fs::remove_file(link);
+    outcome.map(Value::from)
+}
+
+pub(crate) fn by_hard_link(path: &str) -> Outcome {
+    // Beside the file where that is allowed: a hard link cannot cross file systems.
+    let beside = Path::new(path).with_extension("linked");
+    let mut outcome = Err(Refused::new("link", libc::ENOENT));
+    for link in [beside, scratch("hardlink")] {
+        outcome = fs::hard_link(path, &link).at("link").and_then(|()| begin(&link));
+        let _ = fs::remove_file(link);
+        if outcome.is_ok() {
+            break;
+        }
+    }
+    outcome.map(Value::from)
+}
+
+/// The old one: a root within the root, from which the folder held open is outside.
+pub(crate) fn double_chroot(path: &str) -> Outcome {
+    let cell = scratch("cell");
+    fs::create_dir_all(&cell).at("mkdir")?;
+    let outside = File::open(".").at("open")?;
+    let cell_name = c_string(&cell.to_string_lossy());
+    let entered = system_call("chroot", libc::SYS_chroot, &[pointer(&cell_name)]);
+    let _ = fs::remove_dir(&cell);
+    entered?;
+    system_call("fchdir", libc::SYS_fchdir, &[outside.as_raw_fd() as usize])?;
+    for _ in 0..64 {
+        std::env::set_current_dir("..").at("chdir")?;
+    }
+    system_call("chroot", libc::SYS_chroot, &[pointer(&c_string("."))])?;
+    begin(path).map(Value::from)
+}
+
+fn names(folder: impl AsRef<Path>) -> Vec<PathBuf> {
+    fs::read_dir(folder).map(|entries| entries.flatten().map(|entry| entry.path()).collect()).unwrap_or_default()
+}
+
+fn processes() -> Vec<PathBuf> {
+    let is_process =
+        |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().parse::<u32>().is_ok());
+    names("/proc").into_iter().filter(is_process).collect()
+}
+
+/// What other processes have as root, as folder, open and mapped; and what is above and below each of these.
+pub(crate) fn by_proc_links(path: &str, token: &str) -> Outcome {
+    let mut looked = 0;
+    for process in processes() {
+        let held = [names(process.join("fd")), names(process.join("map_files"))].concat();
+        for link in ["root", "cwd", "exe"].map(|name| process.join(name)).into_iter().chain(held) {
+            let link = link.to_string_lossy().into_owned();
+            for way in [link.clone(), format!("{link}/{path}"), format!("{link}/{UP}{path}")] {
+                looked += 1;
+                if begin(&way).is_ok_and(|text| text.contains(token)) {
+                    return Ok(way.into());
+                }
+            }
+        }
+    }
+    // So that an empty /proc is not taken for a closed one.
+    if looked == 0 {
+        Err(Refused::new("nothing to look at", libc::ENODATA))
+    } else {
+        Err(Refused::new("looked", libc::ENOENT))
+    }
+}
+
+/// What came with us besides input, output and errors.
+pub(crate) fn descriptors() -> Outcome {
+    let entries: Vec<PathBuf> = names("/proc/self/fd");
+    let target = |entry: &PathBuf| fs::read_link(entry).ok().map(|target| target.to_string_lossy().into_owned());
+    let number = |entry: &PathBuf| entry.file_name().and_then(|name| name.to_string_lossy().parse::<u32>().ok());
+    let besides = entries.iter().filter(|entry| number(entry).is_some_and(|number| number > 2));
+    // The one by which the folder itself was read is gone by now.
+    Ok(besides.filter_map(target).collect::<Vec<String>>().into())
+}
+
+pub(crate) fn write(path: &str) -> Outcome {
+    fs::write(path, "written by a probe").at("write")?;
+    Ok(path.into())
+}
+
+/// Opens, and nothing more.
+pub(crate) fn open(path: &str, mode: &str) -> Outcome {
+    let mut options = OpenOptions::new();
+    options.read(mode.contains('r')).write(mode.contains('w')).custom_flags(libc::O_NONBLOCK).open(path).at("open")?;
+    Ok(path.into())
+}
+
+/// Files below a folder of the kernel's that open for writing. Own processes' are not walked: they are the box's.
+pub(crate) fn writable(root: &str) -> Outcome {
+    let (mut folders, mut seen, mut opened) = (vec![PathBuf::from(root)], 0, Vec::new());
+    while let Some(folder) = folders.pop() {
+        for path in names(&folder) {
+            let Ok(metadata) = fs::symlink_metadata(&path) else { continue };
+            if metadata.is_dir() {
+                folders.push(path);
+            } else if metadata.is_file() {
+                seen += 1;
+                let flags = libc::O_NONBLOCK | libc::O_NOCTTY;
+                if OpenOptions::new().write(true).custom_flags(flags).open(&path).is_ok() {
+                    opened.push(path.to_string_lossy().into_owned());
+                }
+            }
+        }
+    }
+    opened.truncate(20);
+    Ok(json!({ "seen": seen, "opened": opened }))
+}
+
+/// The program of PID 1, which other sandboxes run too: as a file to write to, by every way there is to it.
+pub(crate) fn own_program() -> Outcome {
+    let exe = "/proc/1/exe";
+    let mut done = Vec::new();
+    let mut note = |way: &str, worked: bool| {
+        if worked {
+            done.push(way.to_owned());
+        }
+    };
+    note("write", OpenOptions::new().write(true).open(exe).is_ok());
+    note("append", OpenOptions::new().append(true).open(exe).is_ok());
+    let held = OpenOptions::new().read(true).custom_flags(libc::O_PATH).open(exe);
+    if let Ok(held) = &held {
+        let again = format!("/proc/self/fd/{}", held.as_raw_fd());
+        note("write through a descriptor", OpenOptions::new().write(true).open(again).is_ok());
+    }
+    let name = c_string(exe);
+    note("truncate", system_call("truncate", libc::SYS_truncate, &[pointer(&name), 0]).is_ok());
+    // To its own length: where it works, nothing is lost by it.
+    if let (Ok(file), Ok(metadata)) = (File::open(exe), fs::metadata(exe)) {
+        let mapped = [0, metadata.len() as usize, libc::PROT_WRITE as usize, libc::MAP_SHARED as usize];
+        let arguments = [&mapped[..], &[file.as_raw_fd() as usize, 0]].concat();
+        note("map for writing", system_call("mmap", libc::SYS_mmap, &arguments).is_ok());
+    }
+    Ok(done.into())
+}
+
+const HANDLE_BYTES: usize = 128;
+
+/// By which a file is known to the kernel's own file servers.
+pub(crate) fn handle(path: &str) -> Outcome {
+    let mut handle = vec![0_u8; 8 + HANDLE_BYTES];
+    handle[..4].copy_from_slice(&(HANDLE_BYTES as u32).to_ne_bytes());
+    let mut mount = 0_i32;
+    let name = c_string(path);
+    let arguments = [libc::AT_FDCWD as usize, pointer(&name), handle.as_mut_ptr() as usize, &raw mut mount as usize, 0];
+    system_call("name_to_handle_at", libc::SYS_name_to_handle_at, &arguments)?;
+    let kind = i32::from_ne_bytes([handle[4], handle[5], handle[6], handle[7]]);
+    let length = u32::from_ne_bytes([handle[0], handle[1], handle[2], handle[3]]) as usize;
+    let hex: String = handle[8..8 + length].iter().map(|byte| format!("{byte:02x}")).collect();
+    Ok(json!({ "kind": kind, "hex": hex }))
+}
+
+/// A file of the host's by a handle that was told, from every mount that might be of its file system.
+pub(crate) fn open_handle(kind: &str, hex: &str) -> Outcome {
+    let byte = |place: usize| u8::from_str_radix(hex.get(place..place + 2).unwrap_or_default(), 16).unwrap_or_default();
+    let bytes: Vec<u8> = (0..hex.len() / 2).map(|index| byte(index * 2)).collect();
+    let mut handle = [(bytes.len() as u32).to_ne_bytes(), (number(kind)? as i32).to_ne_bytes()].concat();
+    handle.extend(bytes);
+    let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
+    let places = mounts.lines().filter_map(|line| line.split(' ').nth(1));
+    let mut last = Refused::new("no mount", libc::ENOENT);
+    for place in places.chain(["/", "/etc/hosts", "."]) {
+        let Ok(mount) = File::open(place) else { continue };
+        let arguments = [mount.as_raw_fd() as usize, handle.as_ptr() as usize, libc::O_RDONLY as usize];
+        match system_call("open_by_handle_at", libc::SYS_open_by_handle_at, &arguments) {
+            Ok(fd) => return begin(format!("/proc/self/fd/{fd}")).map(Value::from),
+            Err(refused) => last = refused,
+        }
+    }
+    Err(last)
+}
+
+/// Makes a node of a real device in every place that can be written, and opens it.
+pub(crate) fn node(kind: &str, major: &str, minor: &str) -> Outcome {
+    let mode = if kind == "b" { libc::S_IFBLK } else { libc::S_IFCHR } | 0o666;
+    let device = libc::makedev(number(major)? as u32, number(minor)? as u32);
+    let mut last = Refused::new("no place", libc::ENOENT);
+    for folder in ["/tmp", "/dev", "/dev/shm", "/run", "/var/tmp", "."] {
+        let path = format!("{folder}/probe-node-{}", std::process::id());
+        let name = c_string(&path);
+        let made = system_call(
+            "mknod",
+            libc::SYS_mknodat,
+            &[libc::AT_FDCWD as usize, pointer(&name), mode as usize, device as usize],
+        );
+        let outcome = made.and_then(|_| open(&path, "r"));
+        let _ = fs::remove_file(&path);
+        match outcome {
+            Ok(_) => return Ok(path.into()),
+            Err(refused) => last = refused,
+        }
+    }
+    Err(last)
+}
