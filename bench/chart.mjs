@@ -23,6 +23,7 @@ const STYLE = `
     .ours { font-weight: 700; fill: #1f2328 }
     .grid { stroke: #eaeef2 }
     .cofferdam { fill: #0a7ea4 }
+    .namespaces { fill: #57b3d0 }
     .dockerode { fill: #8c959f }
     .docker-cli { fill: #c2c8cf }
     .host { fill: none; stroke: #8c959f; stroke-dasharray: 3 2 }
@@ -34,6 +35,7 @@ const STYLE = `
       .value.ours { fill: #e6edf3 }
       .grid { stroke: #21262d }
       .cofferdam { fill: #39c5ee }
+      .namespaces { fill: #1f7f9c }
       .dockerode { fill: #6e7681 }
       .docker-cli { fill: #444c56 }
       .host { stroke: #8b949e }

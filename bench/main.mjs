@@ -36,7 +36,12 @@ await command(async () => {
   atEnd(() => sweep(runId));
 
   const all = await contestants(runId);
-  if (!all.some(({ id }) => id === 'docker-cli')) console.log('no docker command here: its column is left out');
+  for (const [id, missing] of [
+    ['docker-cli', 'no docker command'],
+    ['namespaces', 'no sandboxes of namespaces'],
+  ]) {
+    if (!all.some((contestant) => contestant.id === id)) console.log(`${missing} here: its column is left out`);
+  }
   for (const contestant of all) atEnd(() => contestant.stop());
   await Promise.all(all.map((contestant) => contestant.start()));
 

@@ -1,5 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { freemem } from 'node:os';
+import path from 'node:path';
+import { until } from '../support';
 import { type Bomb, Den } from './den';
 import { describeWorlds, differs } from './worlds';
 
@@ -18,6 +20,11 @@ function bombsOnHost(): string[] {
     }
   });
   return lines.filter((line) => line.startsWith('/workspace/probe\0bomb'));
+}
+
+/** What is left of sandboxes that are closed; the one that every suite has is open. */
+function leftOnHost(state: string): string[] {
+  return [...readdirSync(path.join(state, 'boxes')).slice(1), ...readdirSync(path.join(state, 'trash'))];
 }
 
 describeWorlds('bombs', (world) => {
@@ -88,6 +95,14 @@ describeWorlds('bombs', (world) => {
   test('of bytes are ended at the limit of the workspace', async () => {
     const bomb = await den.bomb(['disk', '128', '/workspace/bomb'], sandbox);
     await expect(bomb.ended()).rejects.toMatchObject({ code: 'LIMIT_EXCEEDED' });
+  });
+
+  test('of folders within folders go with the sandbox', async () => {
+    const bomb = await den.bomb(['depth', '2000', '/workspace'], sandbox);
+    expect(bomb.taken).toBe(2000);
+    await bomb.release();
+    await den.ask('close', sandbox);
+    if (world.backend === 'namespaces') await until(() => leftOnHost(den.state).length === 0);
   });
 
   test('of files go with the sandbox', async () => {

@@ -62,6 +62,11 @@ export class Den {
     return this.world.uid === 0;
   }
 
+  /** Where sandboxes of namespaces are kept on the host. */
+  get state(): string {
+    return path.join(this.witness.home, 'state');
+  }
+
   get probe(): string {
     return path.join(this.folder, 'probe');
   }
@@ -77,7 +82,8 @@ export class Den {
 
   get #environment(): NodeJS.ProcessEnv {
     const { HOME: _, XDG_RUNTIME_DIR: __, ...inherited } = process.env;
-    return { ...inherited, HOME: this.witness.home, COFFERDAM_WITNESS: this.witness.token };
+    const own = { HOME: this.witness.home, COFFERDAM_STATE: this.state, COFFERDAM_WITNESS: this.witness.token };
+    return { ...inherited, ...own };
   }
 
   async start(limits: Limits = {}): Promise<this> {

@@ -1,4 +1,4 @@
-// Ours: one sandbox, opened once and kept.
+// Ours: one sandbox, opened once and kept; on an engine, or in namespaces of this machine's own, with its programs.
 
 import { SandboxManager } from '../../index.mjs';
 import { IMAGE, labelsOf, PLACE } from '../ring.mjs';
@@ -6,12 +6,14 @@ import { IMAGE, labelsOf, PLACE } from '../ring.mjs';
 export class Cofferdam {
   id = 'cofferdam';
   #runId;
+  #image;
   #manager;
   #sandbox;
 
-  constructor(runId) {
+  constructor(runId, { backend = 'docker', image = IMAGE } = {}) {
     this.#runId = runId;
-    this.#manager = new SandboxManager();
+    this.#image = image;
+    this.#manager = new SandboxManager({ backend });
   }
 
   async start() {
@@ -25,7 +27,7 @@ export class Cofferdam {
 
   /** A sandbox of its own, for rows that only we have. */
   sandbox(options = {}) {
-    return this.#manager.open({ image: IMAGE, session: 'isolated', labels: labelsOf(this.#runId), ...options });
+    return this.#manager.open({ image: this.#image, session: 'isolated', labels: labelsOf(this.#runId), ...options });
   }
 
   exec(argv) {
@@ -72,5 +74,25 @@ export class Cofferdam {
   async terminal(command) {
     const screen = await this.#sandbox.terminal({ command });
     return { output: screen, write: (data) => screen.write(data), close: () => screen.close() };
+  }
+}
+
+export class Namespaces extends Cofferdam {
+  id = 'namespaces';
+
+  static async isThere() {
+    const manager = new SandboxManager({ backend: 'namespaces' });
+    try {
+      await manager.info();
+      return true;
+    } catch {
+      return false;
+    } finally {
+      await manager.close();
+    }
+  }
+
+  constructor(runId) {
+    super(runId, { backend: 'namespaces', image: 'host' });
   }
 }

@@ -3,6 +3,7 @@
 import { atOnce } from './at-once.mjs';
 import { backpressure } from './backpressure.mjs';
 import { coldOpen } from './cold-open.mjs';
+import { crowd } from './crowd.mjs';
 import { echo, exec } from './exec.mjs';
 import { files } from './files.mjs';
 import { forward } from './forward.mjs';
@@ -55,6 +56,7 @@ export const ROWS = {
   load,
   guest,
   'idle-sessions': idleSessions,
+  crowd,
   'many-commands': manyCommands,
   backpressure,
   together,

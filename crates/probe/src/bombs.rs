@@ -24,6 +24,7 @@ pub(crate) fn bomb(kind: &str, count: &str, words: &[&str]) -> Outcome {
             ("watches", []) => held.watch(),
             ("pipes", []) => held.pipe(),
             ("disk", [path]) => held.write_megabyte(path),
+            ("depth", [folder]) => deeper(if taken == 0 { folder } else { "." }),
             ("files", [folder]) => File::create(format!("{folder}/{taken}")).at("create").map(drop),
             _ => Err(Refused::new("no such bomb", libc::EINVAL)),
         };
@@ -39,6 +40,14 @@ pub(crate) fn bomb(kind: &str, count: &str, words: &[&str]) -> Outcome {
     let _ = std::io::stdin().read(&mut [0; 1]);
     held.release();
     Ok("released".into())
+}
+
+/// A folder in a folder, and so on: its path is soon longer than the kernel takes.
+fn deeper(from: &str) -> Outcome<()> {
+    let name = "d".repeat(100);
+    std::env::set_current_dir(from).at("chdir")?;
+    fs::create_dir(&name).at("mkdir")?;
+    std::env::set_current_dir(&name).at("chdir")
 }
 
 #[derive(Default)]
