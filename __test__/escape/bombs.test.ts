@@ -47,7 +47,7 @@ describeWorlds('bombs', (world) => {
     expect(bomb.taken ?? 0).toBeLessThanOrEqual(most);
     for (const kind of ['processes', 'descriptors', 'terminals', 'pipes', 'watches']) {
       const answer = await den.outside(['bomb', kind, '4'], { leash: true });
-      expect({ kind, answer }).toEqual({ kind, answer: { got: 'released' } });
+      expect({ kind, answer }).toEqual({ kind, answer: { got: { taken: 4, errno: null } } });
     }
     await bomb.release();
   }
@@ -71,8 +71,11 @@ describeWorlds('bombs', (world) => {
   });
 
   test('of watchers leave the host its own', async () => {
+    // By two processes: one alone is held back by its descriptors before it has all that a user may have.
     const count = differs(world, ['bomb', 'watches']) ? '8' : '5000';
+    const first = await den.bomb(['watches', count], sandbox);
     await expectHostUnharmed(await den.bomb(['watches', count], sandbox), LIMITS.openFiles);
+    await first.release();
   });
 
   test('of memory are ended', async () => {

@@ -1,7 +1,7 @@
 /** A program with sandboxes, in a process of its own under its own user, and the probe on both sides of the wall. */
-import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { type ChildProcess, execFile, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chownSync, closeSync, copyFileSync, cpSync, mkdirSync, mkdtempSync, openSync, rmSync } from 'node:fs';
+import { chownSync, closeSync, copyFileSync, cpSync, mkdirSync, mkdtempSync, openSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
@@ -188,7 +188,8 @@ export class Den {
       await ended;
     }
     await this.witness.stop();
-    rmSync(this.folder, { recursive: true, force: true });
+    // Deeper than Node can remove, where a sandbox has left something.
+    execFileSync('rm', ['-rf', this.folder]);
   }
 }
 

@@ -55,8 +55,15 @@ describeWorlds('files of the host', (world) => {
 
   test('cannot be read in any folder that people and programs keep secrets in', async () => {
     const planted = FOLDERS.flatMap((folder) => witness.plant(folder) ?? []);
-    expect(planted.length).toBeGreaterThan(2);
-    for (const file of planted) await expectShut(den, { words: ['read', file] });
+    let readable = 0;
+    for (const file of planted) {
+      const words = ['read', file];
+      // Some are for root's eyes only.
+      const answer = await den.outside(words);
+      readable += 'got' in answer ? 1 : 0;
+      await expectShut(den, { words, outside: 'got' in answer ? words : ['read', witness.file] });
+    }
+    expect(readable).toBeGreaterThan(2);
   });
 
   test('that only root may read cannot be read where the machine’s programs are seen', async () => {

@@ -33,13 +33,12 @@ pub(crate) fn bomb(kind: &str, count: &str, words: &[&str]) -> Outcome {
         }
         taken += 1;
     }
-    let refused = ended.err();
-    let line = json!({ "got": { "taken": taken, "errno": refused.as_ref().map(|refused| refused.errno) } });
-    println!("{line}");
+    let got = json!({ "taken": taken, "errno": ended.err().map(|refused| refused.errno) });
+    println!("{}", json!({ "got": got }));
     let _ = std::io::stdout().flush();
     let _ = std::io::stdin().read(&mut [0; 1]);
     held.release();
-    Ok("released".into())
+    Ok(got)
 }
 
 /// A folder in a folder, and so on: its path is soon longer than the kernel takes.
