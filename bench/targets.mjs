@@ -71,8 +71,8 @@ const holds = (row, says, who = 'cofferdam') => ({
 
 const NAMESPACES = 'namespaces';
 
-/** At least as fast. */
-const AS_FAST = 1;
+/** As fast as on an engine, which has the same guest at the other end: no more apart than two runs of the same. */
+const AS_FAST = 1.1;
 
 /** By the row's name on the command line. */
 const TARGETS = {

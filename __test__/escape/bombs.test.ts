@@ -78,9 +78,9 @@ describeWorlds('bombs', (world) => {
     await first.release();
   });
 
-  test('of memory are ended', async () => {
+  test.each(['memory', 'unmapped'])('of %s megabytes are ended', async (kind) => {
     const before = freemem();
-    const bomb = await den.bomb(['memory', '512'], sandbox);
+    const bomb = await den.bomb([kind, '512'], sandbox);
     const { signal, exitCode } = await bomb.ended();
     expect({ signal, exitCode }).toEqual({ signal: 'SIGKILL', exitCode: 137 });
     // Others use the machine too: what must not be missing is what the bomb asked for.

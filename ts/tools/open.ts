@@ -1,5 +1,6 @@
 /** `sandbox_open` and `sandbox_close`: a session's beginning, which every other tool also makes by itself, and its end. */
 import { z } from 'zod';
+import { SandboxError } from '../errors';
 import { defineTool, inSession, sessionAliases } from './definition';
 import { withNote } from './reached';
 
@@ -32,6 +33,12 @@ export const openTool = defineTool({
     status: z.literal('ready'),
   },
   async run({ image, session }, { sessions, signal }) {
+    // A folder of the host's as a root is the host's to choose: a model would read all of it.
+    if (image?.startsWith('/')) {
+      throw new SandboxError('IMAGE_NOT_ALLOWED', `${JSON.stringify(image)} is a path, not the name of an image`, {
+        image,
+      });
+    }
     const reached = await sessions.open(session, image, signal);
     const { id, key, image: resolved, workdir } = reached.sandbox;
     const { created } = reached;

@@ -19,6 +19,7 @@ pub(crate) fn bomb(kind: &str, count: &str, words: &[&str]) -> Outcome {
         ended = match (kind, words) {
             ("processes", []) => held.process(),
             ("memory", []) => held.megabyte(),
+            ("unmapped", []) => held.unmapped_megabyte(),
             ("descriptors", []) => held.file("/dev/null"),
             ("terminals", []) => held.file("/dev/ptmx"),
             ("watches", []) => held.watch(),
@@ -79,6 +80,21 @@ impl Held {
         Ok(())
     }
 
+    /// In a file that is nowhere: no process has it mapped, so that it is in nobody's size.
+    fn unmapped_megabyte(&mut self) -> Outcome<()> {
+        if self.file.is_none() {
+            let name = crate::attempt::c_string("bomb");
+            let fd = system_call("memfd_create", libc::SYS_memfd_create, &[name.as_ptr() as usize, 0])?;
+            self.file = Some(File::options().write(true).open(format!("/proc/self/fd/{fd}")).at("open")?);
+        }
+        self.append_megabyte()
+    }
+
+    fn append_megabyte(&mut self) -> Outcome<()> {
+        let file = self.file.as_mut().ok_or(Refused::new("open", libc::EBADF))?;
+        file.write_all(&vec![1; 1 << 20]).at("write")
+    }
+
     fn file(&mut self, path: &str) -> Outcome<()> {
         let name = crate::attempt::c_string(path);
         let arguments = [libc::AT_FDCWD as usize, name.as_ptr() as usize, (libc::O_RDWR | libc::O_NOCTTY) as usize];
@@ -105,8 +121,7 @@ impl Held {
         if self.file.is_none() {
             self.file = Some(OpenOptions::new().create(true).append(true).open(path).at("open")?);
         }
-        let file = self.file.as_mut().ok_or(Refused::new("open", libc::EBADF))?;
-        file.write_all(&vec![1; 1 << 20]).at("write")
+        self.append_megabyte()
     }
 
     fn release(self) {
