@@ -5,6 +5,7 @@
 
 import { fuzz } from './fuzz.mjs';
 import { command } from './lifetime.mjs';
+import { ensureNamespaces } from './namespaces.mjs';
 import { buildProbe } from './probe.mjs';
 import { ensureProgram, NATS, REGISTRY } from './programs.mjs';
 import { boxed, Steps } from './steps.mjs';
@@ -31,6 +32,8 @@ await command(async () => {
 
   const { env, engine, skipped } = await testEnvironment(preparing);
   if (probe) env.COFFERDAM_TEST_PROBE = probe;
+  const missing = await missingNamespaces();
+  if (missing) env.COFFERDAM_NO_NAMESPACES = '1';
   if (everything) await steps.run('cargo test', 'cargo', ['test', '--workspace'], { env });
   if (everything) await steps.time('fuzz', () => fuzz({ seconds: 60 }));
   await steps.run('jest', 'npx', ['jest', ...jestArgs], { env });
@@ -42,7 +45,7 @@ await command(async () => {
   if (engine?.started) await steps.time('stop the engine', engine.stop);
 
   console.log(`\n✓ passed\n${steps.summary()}`);
-  if (skipped) console.log(`\n${skipped}`);
+  for (const notice of [skipped, missing]) if (notice) console.log(`\n${notice}`);
 });
 
 /** Without an engine the Docker suites are skipped, loudly; in CI that is a failure. */
@@ -56,11 +59,25 @@ async function testEnvironment(preparing) {
     const found = Object.fromEntries(Object.entries(programs).filter(([, program]) => program));
     return { engine, env: { DOCKER_HOST: engine.host, ...found } };
   } catch (error) {
-    if (!(error instanceof Unavailable) || isCi()) throw error;
-    const skipped = boxed(`The Docker suites were SKIPPED.\n\n${error.message}`);
-    console.log(`\n${skipped}`);
-    return { skipped, env: { COFFERDAM_NO_ENGINE: '1' } };
+    return { skipped: told('The Docker suites were SKIPPED.', error), env: { COFFERDAM_NO_ENGINE: '1' } };
   }
+}
+
+/** The same for a machine that has no namespaces for us. */
+async function missingNamespaces() {
+  try {
+    await ensureNamespaces();
+  } catch (error) {
+    return told('The suites of namespaces were SKIPPED.', error);
+  }
+}
+
+/** Says now what is said again at the end; what is not merely unavailable, and everything in CI, ends the command. */
+function told(what, error) {
+  if (!(error instanceof Unavailable) || isCi()) throw error;
+  const notice = boxed(`${what}\n\n${error.message}`);
+  console.log(`\n${notice}`);
+  return notice;
 }
 
 function isCi() {

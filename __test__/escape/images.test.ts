@@ -3,14 +3,14 @@ import os from 'node:os';
 import path from 'node:path';
 import { testManager } from '../support';
 import { refused, tools } from '../tools/toolbox';
-import { WORLDS } from './worlds';
+import { describeWorlds, WORLDS } from './worlds';
 
 const own = WORLDS.filter(({ backend, uid }) => backend === 'namespaces' && uid === process.getuid?.());
 
 // On an engine a folder is no image; here it could be one.
-describe.each(own.map((world) => [world.name, world] as const))(
-  'a folder of the host as an image: %s',
-  (_, { backend }) => {
+describeWorlds(
+  'a folder of the host as an image',
+  ({ backend }) => {
     const manager = testManager({ backend });
     const folder = mkdtempSync(path.join(os.tmpdir(), 'cofferdam-secrets-'));
     writeFileSync(path.join(folder, 'secret'), 'not for models');
@@ -23,4 +23,5 @@ describe.each(own.map((world) => [world.name, world] as const))(
       }
     });
   },
+  own,
 );
