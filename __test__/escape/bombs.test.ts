@@ -78,7 +78,7 @@ describeWorlds('bombs', (world) => {
     await first.release();
   });
 
-  test.each(['memory', 'unmapped'])('of %s megabytes are ended', async (kind) => {
+  test.each(['private', 'shared', 'unmapped'])('of %s megabytes are ended', async (kind) => {
     const before = freemem();
     const bomb = await den.bomb([kind, '512'], sandbox);
     const { signal, exitCode } = await bomb.ended();

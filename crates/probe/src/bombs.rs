@@ -18,7 +18,8 @@ pub(crate) fn bomb(kind: &str, count: &str, words: &[&str]) -> Outcome {
     while taken < count {
         ended = match (kind, words) {
             ("processes", []) => held.process(),
-            ("memory", []) => held.megabyte(),
+            ("private", []) => held.megabyte(),
+            ("shared", []) => shared_megabyte(),
             ("unmapped", []) => held.unmapped_megabyte(),
             ("descriptors", []) => held.file("/dev/null"),
             ("terminals", []) => held.file("/dev/ptmx"),
@@ -40,6 +41,16 @@ pub(crate) fn bomb(kind: &str, count: &str, words: &[&str]) -> Outcome {
     let _ = std::io::stdin().read(&mut [0; 1]);
     held.release();
     Ok(got)
+}
+
+/// As processes have it in common: it is in the size of none of them alone.
+fn shared_megabyte() -> Outcome<()> {
+    let protection = (libc::PROT_READ | libc::PROT_WRITE) as usize;
+    let flags = (libc::MAP_SHARED | libc::MAP_ANONYMOUS) as usize;
+    let place = system_call("mmap", libc::SYS_mmap, &[0, 1 << 20, protection, flags, usize::MAX, 0])?;
+    // SAFETY: a megabyte that was just mapped for us, and is never given back.
+    unsafe { std::ptr::write_bytes(place as *mut u8, 1, 1 << 20) };
+    Ok(())
 }
 
 /// A folder in a folder, and so on: its path is soon longer than the kernel takes.

@@ -14,8 +14,11 @@ use crate::attempt::{At, Outcome, Refused, c_string, number, pointer, scratch, s
 const UP: &str = "../../../../../../../../../../../../../../../../../../../../../../../../";
 
 fn begin(path: impl AsRef<Path>) -> Outcome<String> {
-    // Pipes and terminals among descriptors must not hold us up.
     let mut file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path).at("open")?;
+    // Among descriptors of others there are pipes: what is read from one is missed by whom it was for.
+    if !file.metadata().at("stat")?.is_file() {
+        return Err(Refused::new("no file", libc::EINVAL));
+    }
     let mut bytes = vec![0; 64 * 1024];
     let count = file.read(&mut bytes).at("read")?;
     Ok(String::from_utf8_lossy(&bytes[..count]).into_owned())
