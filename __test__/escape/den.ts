@@ -82,7 +82,8 @@ export class Den {
 
   get #environment(): NodeJS.ProcessEnv {
     const { HOME: _, XDG_RUNTIME_DIR: __, ...inherited } = process.env;
-    const own = { HOME: this.witness.home, COFFERDAM_STATE: this.state, COFFERDAM_WITNESS: this.witness.token };
+    const { home, token } = this.witness;
+    const own = { HOME: home, TMPDIR: home, COFFERDAM_STATE: this.state, COFFERDAM_WITNESS: token };
     return { ...inherited, ...own };
   }
 

@@ -1,4 +1,5 @@
-import { chmodSync, existsSync, readFileSync } from 'node:fs';
+import { chmodSync, copyFileSync, existsSync, readFileSync } from 'node:fs';
+import path from 'node:path';
 import { Den } from './den';
 import { everyInmate, expectShut } from './shut';
 import { describeWorlds } from './worlds';
@@ -70,7 +71,7 @@ describeWorlds('files of the host', (world) => {
     const planted = ['/usr/share', '/usr/local/share', '/usr/lib'].flatMap(
       (folder) => witness.plant(folder, 0o600) ?? [],
     );
-    for (const file of [...planted, '/etc/shadow', '/etc/gshadow'].filter((path) => existsSync(path))) {
+    for (const file of [...planted, '/etc/shadow', '/etc/gshadow'].filter((name) => existsSync(name))) {
       const outside = await den.outside(['read', file]);
       if (den.isRoot) expect(outside).toEqual({ got: expect.any(String) });
       for (const [inmate, answer] of await everyInmate(den, ['read', file])) {
@@ -98,7 +99,12 @@ describeWorlds('files of the host', (world) => {
   });
 
   test('that PID 1 is executed from cannot be written to', async () => {
-    for (const [inmate, answer] of await everyInmate(den, ['own-program'])) {
+    const copy = path.join(witness.home, 'program');
+    copyFileSync(den.probe, copy);
+    chmodSync(copy, 0o777);
+    const ways = ['write', 'append', 'write through a descriptor', 'truncate'];
+    expect(await den.outside(['change-program', copy])).toEqual({ got: ways });
+    for (const [inmate, answer] of await everyInmate(den, ['change-program', '/proc/1/exe'])) {
       expect({ inmate, answer }).toEqual({ inmate, answer: { got: [] } });
     }
     // Another sandbox still gets the same program.

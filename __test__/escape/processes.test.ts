@@ -1,4 +1,7 @@
+import { execFileSync } from 'node:child_process';
+import { chmodSync, copyFileSync } from 'node:fs';
 import { hostname } from 'node:os';
+import path from 'node:path';
 import { Den } from './den';
 import { everyInmate, expectShut } from './shut';
 import { describeWorlds, differs } from './worlds';
@@ -77,6 +80,13 @@ describeWorlds('processes', (world) => {
   });
 
   test('gain nothing from setuid programs', async () => {
+    if (den.isRoot) {
+      const copy = path.join(den.folder, 'setuid');
+      copyFileSync(den.probe, copy);
+      chmodSync(copy, 0o6755);
+      const outside = execFileSync('setpriv', ['--reuid=4321', '--regid=4321', '--clear-groups', '--', copy, 'ids']);
+      expect(JSON.parse(String(outside)).got.Uid).toBe('4321 0 0 0');
+    }
     for (const place of ['/workspace/setuid', '/tmp/setuid', '/usr/local/bin/setuid', '/dev/shm/setuid']) {
       await den.ask('put', den.sandbox, den.probe, place, 0o6755);
       for (const inmate of den.inmates) {

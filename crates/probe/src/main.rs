@@ -38,7 +38,7 @@ fn tried(words: &[&str]) -> Outcome {
         ["write", path] => files::write(path),
         ["open", path, mode] => files::open(path, mode),
         ["writable", root] => files::writable(root),
-        ["own-program"] => files::own_program(),
+        ["change-program", path] => files::change_program(path),
         ["handle", path] => files::handle(path),
         ["open-handle", kind, hex] => files::open_handle(kind, hex),
         ["mknod", kind, major, minor] => files::node(kind, major, minor),
