@@ -1,4 +1,5 @@
 import { SandboxError } from './errors';
+import { backendOf } from './internal/backend';
 import type { NativeManager } from './internal/binding';
 import { abortable, type CallSite, call, callSite } from './internal/call';
 import * as check from './internal/check';
@@ -40,12 +41,7 @@ export class SandboxManager implements AsyncDisposable {
   readonly #forgetExit: () => void;
 
   constructor(options: SandboxManagerOptions = {}) {
-    const { backend = 'auto', docker = {}, policy = {} } = options;
-    if (backend !== 'auto' && backend !== 'docker') {
-      throw new SandboxError('UNSUPPORTED', `backend ${JSON.stringify(backend)} is not built yet; use "docker"`, {
-        backend,
-      });
-    }
+    const { docker = {}, policy = {} } = options;
     if (policy.network !== undefined && policy.network !== 'allow' && policy.network !== 'deny') {
       throw check.invalid('policy.network', '"allow" or "deny"', policy.network);
     }
@@ -55,6 +51,7 @@ export class SandboxManager implements AsyncDisposable {
     const lease = leaseFromEnvironment(process.env);
     this.#defaults = options.defaults ?? {};
     this.#native = new native.NativeManager({
+      backend: backendOf(options.backend, process.env),
       dockerHost: check.optionalText('docker.host', docker.host),
       dockerTls: docker.tls && toNativeTls(docker.tls),
       dockerRuntime: check.optionalText('docker.runtime', docker.runtime),

@@ -162,6 +162,7 @@ export interface NativeEngineInfo {
   backend: string
   version: string
   apiVersion?: string
+  tier?: string
   /** JSON */
   abilities: string
   limits: Record<string, 'enforced' | 'watched' | 'none'>
@@ -248,6 +249,7 @@ export interface NativeLimits {
 }
 
 export interface NativeManagerOptions {
+  backend: 'auto' | 'docker' | 'namespaces'
   dockerHost?: string
   dockerTls?: NativeTls
   dockerRuntime?: string

@@ -100,13 +100,13 @@ impl Pool {
             // its name when it is in use.
             let (named, told) = match is_private {
                 true => (Ok(true), linked.guest.claim(setup.clone()).await),
-                false => tokio::join!(backend.rename(&handle, &spec.claim), linked.guest.claim(setup.clone())),
+                false => tokio::join!(backend.rename(&handle, &spec.claim, true), linked.guest.claim(setup.clone())),
             };
             match (named, told) {
                 (Ok(true), Ok(true)) => {
                     if is_private {
                         let (backend, claim) = (Arc::clone(backend), spec.claim.clone());
-                        tokio::spawn(async move { backend.rename(&handle, &claim).await });
+                        tokio::spawn(async move { backend.rename(&handle, &claim, false).await });
                     }
                     return Ok(Some(linked.into_sandbox(setup, Make::from(spec.clone()))));
                 }
