@@ -1,5 +1,7 @@
 /** What stands behind a sandbox on each backend, for tests that look or reach behind the API. */
-import { readdirSync, readFileSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import Docker from 'dockerode';
@@ -24,6 +26,8 @@ interface Ground {
   workspaces(key: string): Promise<string[]>;
   /** Sandboxes that exist, by what is on record of them. */
   withMemoryMb(megabytes: number): Promise<string[]>;
+  /** What is left on the machine that belongs to no sandbox: names for people. Of others, it may be on its way out. */
+  debris(): Promise<string[]>;
   /** Boxes of the warm pool that this very process made. */
   ownWarm(sandboxId: string): Promise<Box | undefined>;
 }
@@ -51,6 +55,10 @@ const onDocker: Ground = {
     const all = await docker.listContainers({ all: true, filters: { label: ['cofferdam.id'] } });
     const ours = all.filter(({ Labels }) => Labels['cofferdam.facts']?.includes(`"memory_mb":${megabytes}`));
     return ours.map(({ Id }) => Id);
+  },
+  async debris() {
+    const networks = (await docker.listNetworks()).map(({ Name }) => Name);
+    return networks.filter((name) => !['bridge', 'host', 'none'].includes(name));
   },
   async ownWarm(sandboxId) {
     const all = await docker.listContainers({ filters: { label: [`cofferdam.id=${sandboxId}`] } });
@@ -111,12 +119,51 @@ const onNamespaces: Ground = {
   async withMemoryMb(megabytes) {
     return recorded('boxes').flatMap(({ handle, spec }) => (spec.limits.memory_mb === megabytes ? [handle] : []));
   },
+  async debris() {
+    const state = stateFolder();
+    const boxes = new Set(readdirSync(path.join(state, 'boxes')));
+    const belongs = (name: string) => boxes.has(name.slice(name.indexOf('box_')));
+    const found = [
+      ...[...boxes].filter((name) => name.startsWith('.')),
+      ...readdirSync(path.join(state, 'trash')).map((name) => `trash/${name}`),
+      ...readdirSync(path.join(state, 'claims')).filter((name) => !boxes.has(linkOf(state, name))),
+      ...cgroups(`cofferdam-${createHash('sha256').update(state).digest('hex').slice(0, 8)}-`),
+      ...keepers(`${state}/boxes/`),
+    ];
+    return found.filter((name) => !belongs(name));
+  },
   async ownWarm(sandboxId) {
     const isOurs = ({ spec }: Recorded) => spec.setup.sandbox_id === sandboxId && spec.claim.includes('-warm-');
     const found = recorded('boxes').find(isOurs);
     return found && processBox(found.handle);
   },
 };
+
+function linkOf(state: string, claim: string): string {
+  try {
+    return readlinkSync(path.join(state, 'claims', claim));
+  } catch {
+    return 'gone';
+  }
+}
+
+/** Folders of cgroups whose names begin so, in all hierarchies. */
+function cgroups(prefix: string): string[] {
+  const found = spawnSync('find', ['/sys/fs/cgroup', '-type', 'd', '-name', `${prefix}*`], { encoding: 'utf8' });
+  return found.stdout.split('\n').filter(Boolean);
+}
+
+/** Keepers of boxes below a folder, by their command lines. */
+function keepers(folder: string): string[] {
+  return readdirSync('/proc').flatMap((pid) => {
+    try {
+      const [, word, box] = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0');
+      return word === 'keep' && box?.startsWith(folder) ? [`keeper of ${box}`] : [];
+    } catch {
+      return [];
+    }
+  });
+}
 
 function processBox(handle: string): Box {
   const numbers = readFileSync(path.join(stateFolder(), 'boxes', handle, 'keeper'), 'utf8').split(' ').map(Number);

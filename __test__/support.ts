@@ -18,6 +18,9 @@ function root(name: string): string {
 export const describeOnDocker: typeof describe | typeof describe.skip =
   process.env.COFFERDAM_NO_ENGINE || isNamespaces ? describe.skip : describe;
 
+/** Suites of what only the namespaces backend has. */
+export const describeOnNamespaces = isNamespaces ? describe : describe.skip;
+
 /** Tests of what only Docker has. */
 export const testOnDocker: typeof test | typeof test.skip = isNamespaces ? test.skip : test;
 

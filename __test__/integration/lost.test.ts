@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { type Box, ground } from '../ground';
-import { describeWithEngine, IMAGES, testManager } from '../support';
+import { describeOnDocker, describeWithEngine, IMAGES, testManager } from '../support';
 
 const unique = () => `lost_${Date.now()}_${Math.random().toString(36).slice(2)}`;
 
@@ -66,7 +66,7 @@ const CUT = `
   })();
 `;
 
-describeWithEngine('a link that breaks while the sandbox lives', () => {
+describeOnDocker('a link through the engine that breaks while the sandbox lives', () => {
   test('is made again: a command goes on, is not started twice, and loses no output', async () => {
     const options = { cwd: path.resolve(__dirname, '../..'), env: { ...process.env, COFFERDAM_SHORTCUT: 'off' } };
     const { stdout } = await promisify(execFile)(process.execPath, ['-e', CUT], options);

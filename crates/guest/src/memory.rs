@@ -6,6 +6,7 @@ use std::rc::{Rc, Weak};
 use std::time::Duration;
 
 use tokio::sync::Notify;
+use tokio::time::Instant;
 
 use crate::process::{count_memory_kill, usage};
 use crate::sandbox::Sandbox;
@@ -14,10 +15,21 @@ use crate::sandbox::Sandbox;
 const LOOK: Duration = Duration::from_millis(50);
 const LOOK_CLOSELY: Duration = Duration::from_millis(5);
 
+/// How long a killed process may take to give its memory back.
+const GIVING_BACK: Duration = Duration::from_secs(2);
+
 pub(crate) struct Memory {
     sandbox: Weak<Sandbox>,
     limit: Cell<u64>,
     changed: Notify,
+}
+
+/// One that has much to give back takes a moment, in which another must not be killed for it.
+async fn until_gone(pid: i32) {
+    let deadline = Instant::now() + GIVING_BACK;
+    while Instant::now() < deadline && usage::of(pid) > 0 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
 }
 
 impl Memory {
@@ -53,6 +65,7 @@ impl Memory {
                 count_memory_kill();
                 // SAFETY: a signal to a process of this sandbox; that it may just have ended is fine.
                 unsafe { libc::kill(largest, libc::SIGKILL) };
+                until_gone(largest).await;
             }
             let is_near = usage.memory_bytes > self.limit.get() / 2;
             tokio::time::sleep(if is_near { LOOK_CLOSELY } else { LOOK }).await;

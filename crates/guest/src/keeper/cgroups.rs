@@ -3,6 +3,7 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::Duration;
 
@@ -37,6 +38,9 @@ impl Cgroups {
         let folder = Path::new(&cgroup.folder);
         fs::create_dir(folder).tried(Step::Cgroups, || format!("make the cgroup {}", cgroup.folder))?;
         self.folders.push(cgroup.folder.clone());
+        // The box reads its own counters.
+        let seen = fs::set_permissions(folder, fs::Permissions::from_mode(0o755));
+        seen.tried(Step::Cgroups, || format!("show the cgroup {}", cgroup.folder))?;
         for (file, value) in &cgroup.settings {
             let what = || format!("set {file} of {} to {value}", cgroup.folder);
             match write(&folder.join(file), value) {

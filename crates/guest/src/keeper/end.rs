@@ -96,14 +96,26 @@ fn remove(path: &Path) -> io::Result<()> {
         other => other?,
     };
     if !metadata.is_dir() {
-        return fs::remove_file(path);
+        return unless_gone(fs::remove_file(path));
     }
     if metadata.permissions().mode() & 0o700 != 0o700 {
-        fs::set_permissions(path, fs::Permissions::from_mode(0o700))?;
+        unless_gone(fs::set_permissions(path, fs::Permissions::from_mode(0o700)))?;
     }
     let mut outcome = Ok(());
-    for entry in fs::read_dir(path)? {
+    let entries = match fs::read_dir(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        other => other?,
+    };
+    for entry in entries {
         outcome = remove(&entry?.path()).and(outcome);
     }
-    outcome.and(fs::remove_dir(path))
+    outcome.and(unless_gone(fs::remove_dir(path)))
+}
+
+/// Somebody else may be at the same work.
+fn unless_gone(outcome: io::Result<()>) -> io::Result<()> {
+    match outcome {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other,
+    }
 }

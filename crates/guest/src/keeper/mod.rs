@@ -21,7 +21,7 @@ mod watch;
 
 use std::fs::{self, File};
 use std::io::{self, Write};
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
@@ -58,9 +58,11 @@ impl Hands {
         };
         let hands = Hands { stream: lifted(0)?, lock: lifted(1)?, report: lifted(2)? };
         let null = File::options().read(true).write(true).open("/dev/null")?;
+        // It stays open, so that no number below four is given to another: PID 1 gets its own there.
+        let null = null.into_raw_fd();
         for standard in 0..4 {
-            // SAFETY: replaces descriptors of our own. The fourth keeps its number from being given to another.
-            check_int(unsafe { libc::dup2(null.as_raw_fd(), standard) })?;
+            // SAFETY: replaces descriptors of our own.
+            check_int(unsafe { libc::dup2(null, standard) })?;
         }
         Ok(hands)
     }

@@ -60,6 +60,10 @@ pub(super) fn gather(plan: &Plan, folder: &Path, ids: Option<&OwnedFd>) -> Outco
     if plan.storage == Storage::Disk {
         add("s".to_owned(), writable(&folder.join(STORE), None)?);
     }
+    for cgroup in &plan.cgroups {
+        // Under a name that is never empty.
+        add(format!("g/_{}", cgroup.at), lower(&cgroup.folder, None)?);
+    }
     for (number, mounted) in plan.folders.iter().enumerate() {
         if let Some(source) = &mounted.source {
             add(format!("x/{number}"), writable(Path::new(source), None)?);

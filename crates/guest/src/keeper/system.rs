@@ -86,13 +86,13 @@ fn mount_cgroups(target: &str, cgroups: &[Cgroup]) -> std::io::Result<()> {
         return Ok(());
     }
     if let Some(only) = cgroups.iter().find(|cgroup| cgroup.at.is_empty()) {
-        return bind(&only.folder, target);
+        return bind(&format!("g/_{}", only.at), target);
     }
     mount("tmpfs", target, "tmpfs", QUIET, "mode=755,size=64k")?;
     for cgroup in cgroups {
         let path = format!("{target}/{}", cgroup.at);
         fs::create_dir(&path)?;
-        bind(&cgroup.folder, &path)?;
+        bind(&format!("g/_{}", cgroup.at), &path)?;
     }
     mount("", target, "", MS_REMOUNT | MS_RDONLY | QUIET, "mode=755,size=64k")
 }

@@ -22,10 +22,10 @@ const GRACE: Duration = Duration::from_secs(5);
 /// How a box ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fate {
-    /// With this exit code, by itself or by the hand of somebody who asked its keeper.
+    /// By itself, or by somebody else's hand, with this exit code.
     Exited(i32),
-    /// Its keeper ended it, because no program was left to use it.
-    Abandoned,
+    /// Its keeper ended it: it was asked to, or no program was left to use it.
+    Ended,
 }
 
 pub(super) struct Watch {
@@ -54,13 +54,11 @@ impl Watch {
 
     /// Comes back when nothing of the box runs any more.
     pub(super) fn until_end(&mut self, plan: &Plan) -> Fate {
-        let mut is_abandoned = false;
         loop {
             let wait = self.patience(plan).map(|left| left.saturating_duration_since(Instant::now()));
             let (is_over, is_asked, has_visitor, gone) = self.look(wait);
             if is_over {
-                let exit_code = reap(self.pid);
-                return if is_abandoned { Fate::Abandoned } else { Fate::Exited(exit_code) };
+                return Fate::Exited(reap(self.pid));
             }
             self.hosts.retain({
                 let mut position = 0;
@@ -77,11 +75,12 @@ impl Watch {
             } else {
                 self.alone = None;
             }
-            is_abandoned = self.patience(plan).is_some_and(|end| end <= Instant::now());
-            if is_asked || is_abandoned {
+            if is_asked || self.patience(plan).is_some_and(|end| end <= Instant::now()) {
                 // The end of PID 1 is the end of all in its namespace.
                 // SAFETY: our own child, which is not yet waited for.
                 unsafe { libc::kill(self.pid, libc::SIGKILL) };
+                reap(self.pid);
+                return Fate::Ended;
             }
         }
     }

@@ -21,14 +21,13 @@ pub(crate) struct Usage {
 }
 
 pub(crate) fn now() -> Usage {
-    let page = rustix::param::page_size() as u64;
     let tick_us = 1_000_000 / rustix::param::clock_ticks_per_second().max(1);
     let (mut usage, mut most) = (Usage::default(), 0);
     for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
         let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<i32>().ok()) else { continue };
-        let read = |file: &str| fs::read_to_string(format!("/proc/{pid}/{file}")).unwrap_or_default();
-        let Some((ticks, threads)) = parse_stat(&read("stat")) else { continue };
-        let memory = parse_statm(&read("statm")).unwrap_or_default() * page;
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        let Some((ticks, threads)) = parse_stat(&stat) else { continue };
+        let memory = of(pid);
         usage.cpu_us += ticks * tick_us;
         usage.tasks += threads;
         usage.memory_bytes += memory;
@@ -38,6 +37,12 @@ pub(crate) fn now() -> Usage {
     }
     peak(usage.memory_bytes);
     usage
+}
+
+/// Bytes of one process that are its own.
+pub(crate) fn of(pid: i32) -> u64 {
+    let statm = fs::read_to_string(format!("/proc/{pid}/statm")).unwrap_or_default();
+    parse_statm(&statm).unwrap_or_default() * rustix::param::page_size() as u64
 }
 
 /// The most that was ever seen.

@@ -46,9 +46,8 @@ pub(super) fn refused(refusal: &Refusal) -> Error {
 }
 
 const CONTAINER: &str = "This program runs in a container itself, which needs more freedom for that: start it with \
-    \"--security-opt seccomp=unconfined --security-opt apparmor=unconfined --security-opt systempaths=unconfined\" and \
-    a volume or tmpfs at its state folder (--tmpfs /var/lib/cofferdam:exec, or COFFERDAM_STATE), or give it a container \
-    engine to use: mount its socket, or set DOCKER_HOST";
+    \"--security-opt seccomp=unconfined --security-opt apparmor=unconfined --security-opt systempaths=unconfined\", or give it \
+    a container engine to use: mount its socket, or set DOCKER_HOST";
 
 fn advise(refusal: &Refusal, machine: Machine) -> (ErrorCode, &'static str) {
     let is_denied = [libc_eperm(), libc_eacces()].contains(&refusal.errno);

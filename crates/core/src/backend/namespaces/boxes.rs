@@ -1,5 +1,6 @@
 //! One box: made, found, linked to, ended. Everything here blocks, for milliseconds.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -8,6 +9,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use cofferdam_protocol::keeper::Step;
+use cofferdam_protocol::{Bounds, Lease, Setup};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
@@ -18,8 +20,12 @@ use crate::backend::{BoxRecord, BoxSpec, BoxState, now_ms};
 use crate::guest::ByteStream;
 use crate::id::random_id;
 use crate::key::{WARM_CLAIM, is_private};
-use crate::options::Limits;
+use crate::options::{DEFAULT_WORKDIR, Limits};
 use crate::{Error, ErrorCode, Result};
+
+/// How the name of a box begins that nobody is to use.
+const PROBE_CLAIM: &str = "probe-";
+const PROBE_MS: u64 = 10_000;
 
 /// How long a keeper may take to bury its box.
 const BURIAL: Duration = Duration::from_secs(10);
@@ -33,12 +39,46 @@ pub(super) fn create(ground: &Ground, found: &Found, spec: &BoxSpec) -> Result<O
     loop {
         let in_memory = ground.in_memory.load(Ordering::Relaxed);
         match create_once(found, spec, &root, in_memory)? {
-            Attempt::Made(handle, stream) => return Ok(Some((handle, stream))),
+            Attempt::Made(handle, stream) => {
+                ground.is_proven.store(true, Ordering::Relaxed);
+                return Ok(Some((handle, stream)));
+            }
             Attempt::Taken => return Ok(None),
             Attempt::NoOverlay(error) if in_memory => return Err(error),
             // What was written would have been on a file system that cannot be the upper layer of another.
             Attempt::NoOverlay(_) => ground.in_memory.store(true, Ordering::Relaxed),
         }
+    }
+}
+
+/// Makes sure that boxes can be made here, by making one, unless one was made before.
+pub(super) fn prove(ground: &Ground, found: &Found) -> Result<()> {
+    if ground.is_proven.load(Ordering::Relaxed) {
+        return Ok(());
+    }
+    let spec = BoxSpec {
+        claim: random_id(PROBE_CLAIM),
+        setup: Setup {
+            sandbox_id: random_id("sbx_"),
+            key: String::new(),
+            workdir: DEFAULT_WORKDIR.to_owned(),
+            user: None,
+            lease: Lease { idle_ms: PROBE_MS, max_ms: PROBE_MS, orphan_ms: PROBE_MS },
+            env: Vec::new(),
+            labels: Vec::new(),
+            bounds: Bounds::default(),
+        },
+        image: roots::HOST.to_owned(),
+        env: BTreeMap::new(),
+        limits: Limits::standard(),
+        network: false,
+        read_only_root: false,
+        persist: false,
+        labels: BTreeMap::new(),
+    };
+    match create(ground, found, &spec)? {
+        Some((handle, _)) => remove(found, &handle),
+        None => Err(Error::new(ErrorCode::Internal, "a random name was taken")),
     }
 }
 
@@ -61,7 +101,8 @@ fn create_once(found: &Found, spec: &BoxSpec, root: &roots::Root, in_memory: boo
     let clean_up = || prune::bury(state, helper, &handle);
     if !state.claim(&spec.claim, &handle).map_err(broken("claim a session"))? {
         drop(draft);
-        clean_up().map_err(broken("give up a sandbox's folder"))?;
+        // What is left of it, if anything is, is there for the next one that cleans up.
+        let _ = clean_up();
         return Ok(Attempt::Taken);
     }
     let refusal = match helper.keep(draft) {
@@ -169,7 +210,8 @@ pub(super) fn find(found: &Found, name: &str) -> Result<Option<BoxRecord>> {
 pub(super) fn list(found: &Found) -> Result<Vec<BoxRecord>> {
     let state = &found.state;
     let claims = state.claims().map_err(broken("list the sandboxes"))?;
-    let records = claims.into_iter().filter_map(|(claim, handle)| record(state, &handle, claim));
+    let claims = claims.into_iter().filter(|(claim, _)| !claim.starts_with(PROBE_CLAIM));
+    let records = claims.filter_map(|(claim, handle)| record(state, &handle, claim));
     Ok(records.filter(|record| record.state != BoxState::Stopped).collect())
 }
 

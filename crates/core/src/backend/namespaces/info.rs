@@ -3,11 +3,12 @@
 use std::fs;
 use std::sync::atomic::Ordering;
 
-use super::{Found, Ground};
+use super::{Found, Ground, boxes};
 use crate::Result;
 use crate::backend::{Enforcement, EngineInfo};
 
 pub(super) fn info(ground: &Ground, found: &Found) -> Result<EngineInfo> {
+    boxes::prove(ground, found)?;
     let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim().to_owned();
     let is_root = rustix::process::geteuid().is_root();
     let kept = |controller: &str, otherwise: Enforcement| match found.hierarchy.has(controller) {

@@ -40,6 +40,8 @@ struct Ground {
     found: OnceLock<Found>,
     /// The state folder's file system cannot be the upper layer of an overlay.
     in_memory: AtomicBool,
+    /// A box was made here.
+    is_proven: AtomicBool,
 }
 
 struct Found {
