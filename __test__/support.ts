@@ -25,7 +25,7 @@ export const describeOnNamespaces = isNamespaces ? describe : describe.skip;
 export const testOnDocker: typeof test | typeof test.skip = isNamespaces ? test.skip : test;
 
 /** Suites against a real engine. Where none can be had, `scripts/test.mjs` says so loudly, and fails in CI. */
-export const describeWithEngine = process.env.COFFERDAM_NO_ENGINE ? describe.skip : describe;
+export const describeWithEngine = process.env.COFFERDAM_NO_ENGINE && !isNamespaces ? describe.skip : describe;
 
 const managers: SandboxManager[] = [];
 

@@ -5,6 +5,7 @@
 
 import { fuzz } from './fuzz.mjs';
 import { command } from './lifetime.mjs';
+import { testNamespaces } from './namespaces.mjs';
 import { ensureProgram, NATS, REGISTRY } from './programs.mjs';
 import { boxed, Steps } from './steps.mjs';
 import { Unavailable } from './unavailable.mjs';
@@ -36,6 +37,7 @@ await command(async () => {
     const through = { ...env, COFFERDAM_SHORTCUT: 'off' };
     await steps.run('jest, through the engine', 'npx', ['jest', '__test__/contract'], { env: through });
   }
+  if (everything && engine && process.platform === 'linux') await testNamespaces(steps, engine.host, env);
   if (engine?.started) await steps.time('stop the engine', engine.stop);
 
   console.log(`\n✓ passed\n${steps.summary()}`);

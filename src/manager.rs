@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use cofferdam_core::backend::{BoxRecord, BoxState, Enforcement, EngineInfo, PruneReport, PruneRequest};
 use cofferdam_core::{
-    BackendKind, DockerOptions, FilePolicy, Manager, ManagerOptions, NetworkRule, OnPull, OpenRequest, Policy, Scope, Timeouts,
-    TlsFiles, WarmRequest,
+    BackendKind, DockerOptions, FilePolicy, Manager, ManagerOptions, NetworkRule, OnPull, OpenRequest, Policy, Scope,
+    Timeouts, TlsFiles, WarmRequest,
 };
 use napi::Env;
 use napi::bindgen_prelude::{PromiseRaw, within_runtime_if_available};

@@ -51,7 +51,7 @@ export class SandboxManager implements AsyncDisposable {
     const lease = leaseFromEnvironment(process.env);
     this.#defaults = options.defaults ?? {};
     this.#native = new native.NativeManager({
-      backend: backendOf(options.backend, process.env),
+      backend: backendOf(options.backend, docker.host, process.env),
       dockerHost: check.optionalText('docker.host', docker.host),
       dockerTls: docker.tls && toNativeTls(docker.tls),
       dockerRuntime: check.optionalText('docker.runtime', docker.runtime),

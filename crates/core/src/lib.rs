@@ -47,8 +47,8 @@ pub use image::{DEFAULT_IMAGE, resolve_image};
 pub use key::{Scope, Session, SessionKey};
 pub use manager::{Manager, Opened};
 pub use options::{
-    BackendKind, DEFAULT_WORKDIR, DockerOptions, Limits, ManagerOptions, OnPull, OpenRequest, PullPolicy, PullProgress, Timeouts,
-    TlsFiles, WarmRequest,
+    BackendKind, DEFAULT_WORKDIR, DockerOptions, Limits, ManagerOptions, OnPull, OpenRequest, PullPolicy, PullProgress,
+    Timeouts, TlsFiles, WarmRequest,
 };
 pub use policy::{NetworkRule, Policy};
 pub use sandbox::Sandbox;

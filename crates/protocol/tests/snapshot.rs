@@ -118,7 +118,10 @@ fn every_message() -> Vec<(&'static str, String)> {
         ("claim", encoded(&Request::Claim(setup))),
         ("status", encoded(&Request::Status)),
         ("extend", encoded(&Request::Extend { idle_ms: Some(1), max_ms: None })),
-        ("set bounds", encoded(&Request::SetBounds(Bounds { workspace_bytes: 1, open_files: 2, memory_bytes: 3, pids: 4 }))),
+        (
+            "set bounds",
+            encoded(&Request::SetBounds(Bounds { workspace_bytes: 1, open_files: 2, memory_bytes: 3, pids: 4 })),
+        ),
         ("watch", encoded(&Request::Watch)),
         ("end", encoded(&Request::End)),
         ("start user shell", encoded(&start(Command::UserShell, Stdin::Open, Output::Hold))),

@@ -58,9 +58,8 @@ pub(super) fn mount(
         (c_string(source)?, c_string(target)?, CString::new(kind)?, CString::new(options)?);
     let or_null = |word: &CString| if word.is_empty() { std::ptr::null() } else { word.as_ptr() };
     // SAFETY: every pointer is to a string that lives until the call is over, or is null.
-    let outcome = unsafe {
-        libc::mount(or_null(&source), target.as_ptr(), or_null(&kind), flags, or_null(&options).cast())
-    };
+    let outcome =
+        unsafe { libc::mount(or_null(&source), target.as_ptr(), or_null(&kind), flags, or_null(&options).cast()) };
     check_int(outcome).map(drop)
 }
 

@@ -85,7 +85,9 @@ impl Cgroups {
     pub(super) fn remove(&self) {
         for folder in &self.folders {
             let mut waited = Duration::ZERO;
-            while fs::remove_dir(folder).is_err_and(|error| error.kind() != io::ErrorKind::NotFound) && waited < EMPTYING {
+            while fs::remove_dir(folder).is_err_and(|error| error.kind() != io::ErrorKind::NotFound)
+                && waited < EMPTYING
+            {
                 std::thread::sleep(Duration::from_millis(1));
                 waited += Duration::from_millis(1);
             }

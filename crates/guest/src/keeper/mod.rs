@@ -129,9 +129,7 @@ fn make(folder: &Path, hands: Hands) -> Outcome<Option<Made>> {
         Ok((watch.tried(Step::Start, beginning("watch the box"))?, ids))
     });
     match started {
-        Ok((watch, ids)) => {
-            Ok(Some(Made { folder: folder.to_owned(), plan, ids, watch, cgroups, lock: hands.lock }))
-        }
+        Ok((watch, ids)) => Ok(Some(Made { folder: folder.to_owned(), plan, ids, watch, cgroups, lock: hands.lock })),
         Err(refusal) => {
             cgroups.remove();
             Err(refusal)
@@ -181,12 +179,14 @@ fn start(folder: &Path, plan: &Plan, hands: &Hands, cgroups: &Cgroups) -> Outcom
     if let Some(root) = ids.root() {
         hand_to(root, plan, folder)?;
     }
-    let forked = fork_into(NAMESPACES, cgroups.second()).tried(Step::Namespaces, || "make new namespaces".to_owned())?;
+    let forked =
+        fork_into(NAMESPACES, cgroups.second()).tried(Step::Namespaces, || "make new namespaces".to_owned())?;
     let Forked::Parent { pid, pidfd } = forked else {
         drop((words, door));
         let is_served = ids.root().is_some();
         let program = program.into();
-        let luggage = Luggage { words: &words_end, stream: &hands.stream, door: &door_end, program, cgroups, is_served };
+        let luggage =
+            Luggage { words: &words_end, stream: &hands.stream, door: &door_end, program, cgroups, is_served };
         let Err(refusal) = inhabit::inhabit(plan, folder, luggage);
         let _ = rustix::io::write(&hands.report, &refusal.to_bytes());
         std::process::exit(1);

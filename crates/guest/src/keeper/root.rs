@@ -105,7 +105,9 @@ fn private_root(links: &[(String, String)]) -> Outcome {
     }
     for name in HOST_FOLDERS {
         let (from, to) = (Path::new("/").join(name), format!("{NEW}/{name}"));
-        if name != "usr" && let Ok(target) = fs::read_link(&from) {
+        if name != "usr"
+            && let Ok(target) = fs::read_link(&from)
+        {
             let _ = symlink(target, &to);
             continue;
         }

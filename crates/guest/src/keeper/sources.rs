@@ -86,7 +86,8 @@ fn lower(path: impl AsRef<Path>, ids: Option<&OwnedFd>) -> Outcome<OwnedFd> {
 }
 
 fn whole(path: &Path) -> Outcome<OwnedFd> {
-    let tree = clone_tree(path, Depth::WithMounts).tried(Step::Sources, || format!("take all of {}", path.display()))?;
+    let tree =
+        clone_tree(path, Depth::WithMounts).tried(Step::Sources, || format!("take all of {}", path.display()))?;
     let attributes = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOSUID;
     let set = set_attributes(&tree, attributes, None, Depth::WithMounts);
     set.tried(Step::Sources, || format!("make all of {} read-only", path.display()))?;

@@ -56,7 +56,8 @@ fn mount_proc() -> Outcome {
     }
     for name in MASKED_FOLDERS.map(|name| proc.below(name)) {
         if Path::new(&name).exists() {
-            mount("tmpfs", &name, "tmpfs", MS_RDONLY | QUIET, "size=0k").tried(Step::Proc, || format!("mask {name}"))?;
+            mount("tmpfs", &name, "tmpfs", MS_RDONLY | QUIET, "size=0k")
+                .tried(Step::Proc, || format!("mask {name}"))?;
         }
     }
     Ok(())

@@ -53,7 +53,8 @@ pub(crate) fn peak(memory_bytes: u64) -> u64 {
 
 /// Ticks of the processor, and threads. The name before may itself hold parentheses and spaces.
 fn parse_stat(stat: &str) -> Option<(u64, u64)> {
-    let fields: Vec<u64> = stat.rsplit_once(')')?.1.split_whitespace().skip(1).map(|word| word.parse().unwrap_or(0)).collect();
+    let fields: Vec<u64> =
+        stat.rsplit_once(')')?.1.split_whitespace().skip(1).map(|word| word.parse().unwrap_or(0)).collect();
     // utime, stime, cutime and cstime are the 14th and following, num_threads the 20th; three were skipped.
     Some((fields.get(10..14)?.iter().sum(), *fields.get(16)?))
 }

@@ -126,9 +126,9 @@ fn first_settings(controller: &str, limits: &Limits) -> Vec<(String, String)> {
 fn second_settings(controller: &str, limits: &Limits) -> Vec<(String, String)> {
     let bytes = limits.memory_mb.map(|mb| mb.saturating_mul(1 << 20));
     match controller {
-        "memory" => bytes.map_or_else(Vec::new, |bytes| {
-            vec![setting("memory.max", bytes), setting("memory.swap.max", 0)]
-        }),
+        "memory" => {
+            bytes.map_or_else(Vec::new, |bytes| vec![setting("memory.max", bytes), setting("memory.swap.max", 0)])
+        }
         "pids" => limits.pids.map(|pids| setting("pids.max", pids)).into_iter().collect(),
         "cpu" => {
             let quota = limits.cpus.map(|cpus| setting("cpu.max", format!("{} {PERIOD_US}", quota(cpus))));
@@ -181,12 +181,20 @@ fn second_parent(mounts: &str, own: &str) -> Option<(PathBuf, Vec<String>)> {
         // The program's own has processes: only beside it there is room.
         let path = own.lines().find_map(|line| line.strip_prefix("0::"))?;
         let below = place.join(path.trim_start_matches('/'));
-        below.parent().filter(|parent| parent.starts_with(place)).map(|parent| parent.join("cofferdam")).into_iter().collect()
+        below
+            .parent()
+            .filter(|parent| parent.starts_with(place))
+            .map(|parent| parent.join("cofferdam"))
+            .into_iter()
+            .collect()
     };
     candidates.into_iter().find_map(|parent| {
         let above = parent.parent()?;
         let offered = fs::read_to_string(above.join("cgroup.controllers")).ok()?;
-        let wanted: Vec<&str> = ["memory", "pids", "cpu"].into_iter().filter(|name| offered.split_whitespace().any(|o| o == *name)).collect();
+        let wanted: Vec<&str> = ["memory", "pids", "cpu"]
+            .into_iter()
+            .filter(|name| offered.split_whitespace().any(|o| o == *name))
+            .collect();
         if wanted.is_empty() || !(parent.exists() || fs::create_dir(&parent).is_ok()) {
             return None;
         }
@@ -223,7 +231,8 @@ mod tests {
 
     #[test]
     fn mount_points_are_found_by_kind() {
-        let mounts = "30 24 0:26 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n31 24 0:27 / /u rw - cgroup2 cgroup2 rw\n";
+        let mounts =
+            "30 24 0:26 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n31 24 0:27 / /u rw - cgroup2 cgroup2 rw\n";
         assert_eq!(mounted(mounts, "cgroup"), [("/sys/fs/cgroup/cpu", "rw,cpu")]);
         assert_eq!(mounted(mounts, "cgroup2"), [("/u", "rw")]);
     }

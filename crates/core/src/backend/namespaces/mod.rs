@@ -75,7 +75,10 @@ impl Namespaces {
     }
 
     /// Runs what blocks where that holds nobody up.
-    async fn work<T: Send + 'static>(&self, work: impl FnOnce(&Ground, &Found) -> Result<T> + Send + 'static) -> Result<T> {
+    async fn work<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Ground, &Found) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
         let ground = Arc::clone(&self.0);
         let outcome = tokio::task::spawn_blocking(move || work(&ground, ground.found()?)).await;
         outcome.map_err(|error| Error::new(ErrorCode::Internal, format!("work on a sandbox crashed: {error}")))?
@@ -162,7 +165,8 @@ impl Backend for Namespaces {
 
     async fn keep(&self, spec: &BoxSpec) -> Result<BoxSpec> {
         let spec = spec.clone();
-        self.work(move |_, found| data::ensure(&found.state, &spec).map_err(broken("make a persistent workspace"))).await
+        self.work(move |_, found| data::ensure(&found.state, &spec).map_err(broken("make a persistent workspace")))
+            .await
     }
 
     async fn kept(&self, claim: &str) -> Result<Option<BoxSpec>> {

@@ -36,9 +36,11 @@ fn promised(name: &str) -> Option<&'static [&'static str]> {
 fn find(program: &str) -> Option<String> {
     let files = PATH.iter().map(|folder| format!("{folder}/{program}"));
     // One that leads into a folder which boxes do not see is none.
-    let is_seen = |file: &String| Path::new(file).canonicalize().is_ok_and(|real| {
-        ["/usr", "/bin", "/sbin", "/lib", "/lib64"].iter().any(|seen| real.starts_with(seen))
-    });
+    let is_seen = |file: &String| {
+        Path::new(file)
+            .canonicalize()
+            .is_ok_and(|real| ["/usr", "/bin", "/sbin", "/lib", "/lib64"].iter().any(|seen| real.starts_with(seen)))
+    };
     files.into_iter().find(is_seen)
 }
 

@@ -223,7 +223,8 @@ fn place() -> Result<PathBuf> {
     }
     let data = set("XDG_DATA_HOME").or_else(|| Some(std::env::home_dir()?.join(".local/share")));
     data.map(|data| data.join("cofferdam")).ok_or_else(|| {
-        let message = "this user has no home for the state of its sandboxes; set COFFERDAM_STATE to a folder it may write to";
+        let message =
+            "this user has no home for the state of its sandboxes; set COFFERDAM_STATE to a folder it may write to";
         Error::new(ErrorCode::EngineUnavailable, message)
     })
 }
