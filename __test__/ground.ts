@@ -10,6 +10,8 @@ export const isNamespaces = process.env.COFFERDAM_BACKEND === 'namespaces';
 
 /** The box of a sandbox: a container, or a keeper with a first process. */
 export interface Box {
+  /** The number of its first process, where that is one of this machine's own. */
+  first?: number;
   /** Its first process ends at once. */
   kill(): Promise<void>;
   /** Its first process is asked to end. */
@@ -169,6 +171,7 @@ function processBox(handle: string): Box {
   const numbers = readFileSync(path.join(stateFolder(), 'boxes', handle, 'keeper'), 'utf8').split(' ').map(Number);
   const [keeper = 0, first = 0] = numbers;
   return {
+    first,
     kill: async () => void process.kill(first, 'SIGKILL'),
     stop: async () => void process.kill(first, 'SIGTERM'),
     remove: async () => void process.kill(keeper, 'SIGTERM'),
