@@ -168,7 +168,9 @@ function keepers(folder: string): string[] {
 }
 
 function processBox(handle: string): Box {
-  const numbers = readFileSync(path.join(stateFolder(), 'boxes', handle, 'keeper'), 'utf8').split(' ').map(Number);
+  const numbers = readFileSync(path.join(stateFolder(), 'boxes', handle, 'keeper'), 'utf8')
+    .split(' ')
+    .map(Number);
   const [keeper = 0, first = 0] = numbers;
   return {
     first,

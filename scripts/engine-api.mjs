@@ -71,7 +71,10 @@ export class EngineApi {
   /** The whole root of an image as a tar stream, by way of a container that is never started. */
   async exportRoot(name) {
     const body = [Buffer.from(JSON.stringify({ Image: name, Cmd: ['none'] }))];
-    const made = await this.#call('POST', '/containers/create', { body, headers: { 'content-type': 'application/json' } });
+    const made = await this.#call('POST', '/containers/create', {
+      body,
+      headers: { 'content-type': 'application/json' },
+    });
     const { Id } = JSON.parse(await textOf(made));
     if (!Id) throw new Error(`no container could be made of "${name}"`);
     const remove = async () => (await this.#call('DELETE', `/containers/${Id}?force=1`)).resume();

@@ -3,7 +3,7 @@
 //
 //   node scripts/roots.mjs <folder>
 
-import { existsSync, mkdirSync, renameSync } from 'node:fs';
+import { chownSync, existsSync, mkdirSync, renameSync } from 'node:fs';
 import path from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { fileURLToPath } from 'node:url';
@@ -27,6 +27,7 @@ export async function ensureRoots(host, folder, user) {
     if (existsSync(root)) continue;
     const draft = `${root}.draft-${process.pid}`;
     mkdirSync(draft, { recursive: true });
+    if (user) for (const made of [folder, draft]) chownSync(made, user.uid, user.gid);
     if (image) await unpack(await new EngineApi(host).exportRoot(image), draft, user);
     renameSync(draft, root);
   }
@@ -34,8 +35,12 @@ export async function ensureRoots(host, folder, user) {
 
 /** Root keeps whose file is whose; anybody else owns them all. Devices are nobody's to make. */
 async function unpack(tar, folder, user) {
+  const owner = user && { uid: user.uid, gid: user.gid };
   const args = ['--extract', '--exclude=dev/*', '--delay-directory-restore', '-C', folder];
-  const child = launch('tar', user ? ['--no-same-owner', ...args] : args, { stdio: ['pipe', 'inherit', 'inherit'], ...user });
+  const child = launch('tar', user ? ['--no-same-owner', ...args] : args, {
+    stdio: ['pipe', 'inherit', 'inherit'],
+    ...owner,
+  });
   const exit = exited(child);
   await pipeline(tar, child.stdin);
   const { code } = await exit;

@@ -21,7 +21,10 @@ describeWithEngine('the policy of a manager', () => {
   test('a session is found whatever the default image is', async () => {
     const scope = { workflow: unique() };
     const made = await open.open({ scope });
-    const other = testManager({ defaults: { pull: 'never' }, policy: { allowedImages: [`${IMAGES.alpine.slice(0, -2)}*`] } });
+    const other = testManager({
+      defaults: { pull: 'never' },
+      policy: { allowedImages: [`${IMAGES.alpine.slice(0, -2)}*`] },
+    });
     expect(await other.open({ scope })).toMatchObject({ id: made.id, created: false, image: IMAGES.alpine });
   });
 

@@ -1,4 +1,4 @@
-import { SandboxManager } from 'cofferdam';
+import { type OpenOptions, SandboxManager } from 'cofferdam';
 import { ground, isNamespaces } from '../ground';
 import { describeWithEngine, IMAGES, record, testManager, unique, until } from '../support';
 
@@ -44,10 +44,10 @@ describeWithEngine('the warm pool', () => {
     expect(await manager.list({ scope })).toEqual([]);
   });
 
-  test.each([
+  test.each<[string, OpenOptions]>([
     ['limits', { limits: { memoryMb: 64 } }],
     // Without an engine there is none to be had.
-    ...(isNamespaces ? [] : [['network', { network: true }] as const]),
+    ...(isNamespaces ? [] : ([['network', { network: true }]] as [string, OpenOptions][])),
     ['a read-only root', { readOnlyRoot: true }],
     ['persistence', { persist: true }],
     ['an image', { image: IMAGES.debian }],

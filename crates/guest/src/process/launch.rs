@@ -348,15 +348,10 @@ pub(crate) fn start_fault(step: Step, errno: i32, command: &Prepared) -> Fault {
             FaultCode::LimitExceeded,
             format!("no further process may be started in this sandbox: {error}; raise limits.pids, or end some"),
         ),
-        (Step::User, libc::EINVAL | libc::EPERM) => (
-            FaultCode::PermissionDenied,
-            format!(
-                "cannot run as uid {}: this sandbox has no such user. It was made by an ordinary user who has no others to \
-                 give: have newuidmap installed and a range in /etc/subuid and /etc/subgid, or run as root",
-                command.user.uid
-            ),
-        ),
-        (Step::User, _) => (FaultCode::PermissionDenied, format!("cannot run as uid {}: {error}", command.user.uid)),
+        (Step::User, _) => {
+            let advice = "where an ordinary user made the sandbox, that takes newuidmap and ranges in /etc/subuid and /etc/subgid";
+            (FaultCode::PermissionDenied, format!("cannot run as uid {}: {error}; {advice}", command.user.uid))
+        }
         (Step::Folder, libc::ENOENT) => {
             (FaultCode::FileNotFound, format!("cwd \"{cwd}\" does not exist in the sandbox"))
         }
