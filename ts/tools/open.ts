@@ -1,6 +1,7 @@
 /** `sandbox_open` and `sandbox_close`: a session's beginning, which every other tool also makes by itself, and its end. */
 import { z } from 'zod';
 import { defineTool, inSession, sessionAliases } from './definition';
+import { HintedError } from './failure';
 import { withNote } from './reached';
 
 export const openTool = defineTool({
@@ -32,12 +33,21 @@ export const openTool = defineTool({
     status: z.literal('ready'),
   },
   async run({ image, session }, { sessions, signal }) {
+    if (image !== undefined && isOfHost(image)) {
+      const message = `${JSON.stringify(image.slice(0, 200))} is not the name of an image`;
+      throw new HintedError('IMAGE_NOT_ALLOWED', message, 'Use linux, python, node, or a name such as "alpine:3.19".');
+    }
     const reached = await sessions.open(session, image, signal);
     const { id, key, image: resolved, workdir } = reached.sandbox;
     const { created } = reached;
     return withNote({ session_id: key, sandbox_id: id, image: resolved, workdir, created, status: 'ready' }, reached);
   },
 });
+
+/** A folder or a file as a root: for the host's own code to choose, not for a model. */
+function isOfHost(image: string): boolean {
+  return /^[/.~]|^[a-z-]+:[/.~]/i.test(image.trim());
+}
 
 export const closeTool = defineTool({
   name: 'sandbox_close',
