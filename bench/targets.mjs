@@ -80,6 +80,7 @@ const TARGETS = {
   ],
   'cold-open': [within('cold-open', 'dockerode', 1.15)],
   'warm-open': [faster('warm-open', 'dockerode', 40), faster('warm-open-isolated', 'dockerode', 40)],
+  run: [faster('run', 'dockerode', 20)],
   resume: [below('resume', 1, 'ms', 'p50'), within('resume-elsewhere', 'dockerode', 1.5)],
   'keys-at-once': [within('keys-at-once', 'dockerode', 1.3)],
   terminal: [below('terminal', 2, 'ms', 'p50')],

@@ -8,7 +8,7 @@ import { command } from './lifetime.mjs';
 import { Steps } from './steps.mjs';
 import { build, installDependencies, prepareEngine, requireTools } from './workspace.mjs';
 
-const IMAGES = ['ubuntu:22.04', 'node:20-slim', 'alpine:3.19', 'cofferdam/empty:latest'];
+const IMAGES = ['ubuntu:22.04', 'python:3.11-slim', 'node:20-slim', 'alpine:3.19', 'cofferdam/empty:latest'];
 const NO_BUILD = '--no-build';
 
 await command(async () => {

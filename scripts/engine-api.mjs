@@ -38,11 +38,13 @@ export class EngineApi {
     if (response.statusCode !== 200) throw new Error(`it answered /_ping with ${response.statusCode}`);
   }
 
-  async hasImage(name) {
+  /** What the engine says of an image; `undefined` when it has none of that name. */
+  async image(name) {
     const response = await this.#call('GET', `/images/${encodeURIComponent(name)}/json`);
-    response.resume();
-    if (response.statusCode === 200) return true;
-    if (response.statusCode === 404) return false;
+    let text = '';
+    for await (const chunk of response.setEncoding('utf8')) text += chunk;
+    if (response.statusCode === 200) return JSON.parse(text);
+    if (response.statusCode === 404) return undefined;
     throw new Error(`the engine answered ${response.statusCode} when asked for image "${name}"`);
   }
 

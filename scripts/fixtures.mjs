@@ -21,7 +21,9 @@ const EMPTY = 'cofferdam/empty:latest';
 /** Smallest first: the first pull is the probe for a registry. */
 export const FIXTURES = ['alpine:3.19', 'ubuntu:22.04', 'python:3.11-slim', 'node:20-slim', EMPTY];
 
-export const STAND_IN_LABEL = 'LABEL cofferdam.fixture=stand-in';
+/** Raised when a stand-in is built in another way: what an older checkout left on an engine is built again. */
+const STAND_IN = { name: 'cofferdam.fixture', value: 'stand-in-2' };
+export const STAND_IN_LABEL = `LABEL ${STAND_IN.name}=${STAND_IN.value}`;
 
 const STAND_INS = fileURLToPath(new URL('./stand-ins.mjs', import.meta.url));
 const EMPTY_TAR = [Buffer.alloc(1024)];
@@ -36,7 +38,7 @@ export async function ensureFixtures(host, { images = FIXTURES, log = console.lo
   if (unknown) throw new Error(`"${unknown}" is not a fixture image. They are: ${FIXTURES.join(', ')}`);
   const began = Date.now();
   const api = new EngineApi(host);
-  const present = await Promise.all(images.map((name) => api.hasImage(name)));
+  const present = await Promise.all(images.map((name) => isCurrent(api, name)));
   let missing = images.filter((_, index) => !present[index]);
 
   if (missing.includes(EMPTY)) {
@@ -47,6 +49,13 @@ export async function ensureFixtures(host, { images = FIXTURES, log = console.lo
   missing = await pullUntilRefused(api, missing, log);
   if (missing.length > 0) await buildStandIns(host, missing, log);
   log(`${images.length} image(s) ready in ${seconds(Date.now() - began)}`);
+}
+
+/** Whether an image is there, and is not an older stand-in. */
+async function isCurrent(api, name) {
+  const image = await api.image(name);
+  const stood = image?.Config?.Labels?.[STAND_IN.name];
+  return image !== undefined && (stood === undefined || stood === STAND_IN.value);
 }
 
 /** Resolves to what could not be pulled; after one refusal the rest is not tried. */

@@ -82,7 +82,8 @@ async function importNode(base) {
 async function importPython(base) {
   const inBase = (...args) => run('chroot', [base, ...args], { env: adminEnv(), output: 'keep' });
   await inBase('apt-get', 'update', '-q');
-  await inBase('apt-get', 'install', '-q', '--yes', '--no-install-recommends', 'python3', 'ca-certificates');
+  const packages = ['python3', 'python3-pip', 'ca-certificates'];
+  await inBase('apt-get', 'install', '-q', '--yes', '--no-install-recommends', ...packages);
   for (const name of ['python', 'python3']) symlinkSync('/usr/bin/python3', `${base}/usr/local/bin/${name}`);
   await importTree('python:3.11-slim', base, ['CMD ["python3"]', 'ENV LANG=C.UTF-8']);
 }

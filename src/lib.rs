@@ -14,6 +14,7 @@ mod options;
 mod process;
 mod promise;
 mod pull;
+mod run;
 mod sandbox;
 mod search;
 mod store;

@@ -19,6 +19,7 @@ use crate::events::NativeEvents;
 use crate::options::{NativeLimits, NativeManagerOptions, NativeOpen, NativeScope};
 use crate::promise::{as_is, promise};
 use crate::pull::{NativePull, NativePullProgress};
+use crate::run::{NativeRun, NativeRunResult};
 use crate::sandbox::NativeSandbox;
 
 #[napi(object)]
@@ -93,6 +94,7 @@ impl From<EngineInfo> for NativeEngineInfo {
 #[napi(object)]
 pub struct NativePrune {
     pub volumes: bool,
+    pub packages: bool,
     pub older_than_ms: f64,
     pub dry_run: bool,
 }
@@ -101,11 +103,12 @@ pub struct NativePrune {
 pub struct NativePruneReport {
     pub sandboxes: Vec<String>,
     pub volumes: Vec<String>,
+    pub packages: Vec<String>,
 }
 
 impl From<PruneReport> for NativePruneReport {
     fn from(report: PruneReport) -> NativePruneReport {
-        NativePruneReport { sandboxes: report.sandboxes, volumes: report.volumes }
+        NativePruneReport { sandboxes: report.sandboxes, volumes: report.volumes, packages: report.packages }
     }
 }
 
@@ -146,6 +149,17 @@ impl NativeManager {
             store: options.store.map(Into::into),
         };
         NativeManager { manager: Manager::new(options) }
+    }
+
+    #[napi(ts_return_type = "Promise<NativeRunResult>")]
+    pub fn run<'env>(
+        &self,
+        env: &'env Env,
+        run: NativeRun,
+        cancel: Option<&Cancel>,
+    ) -> napi::Result<PromiseRaw<'env, NativeRunResult>> {
+        let (manager, request) = (self.manager.clone(), run.request(cancel));
+        promise(env, async move { manager.run(request).await }, |_, result| Ok(result.into()))
     }
 
     #[napi(ts_return_type = "Promise<NativeSandbox>")]
@@ -214,6 +228,7 @@ impl NativeManager {
         let manager = self.manager.clone();
         let request = PruneRequest {
             volumes: options.volumes,
+            packages: options.packages,
             older_than: millis(options.older_than_ms),
             dry_run: options.dry_run,
         };

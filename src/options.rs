@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use cofferdam_core::{Limits, OpenRequest, PullPolicy, Scope, Session};
+use cofferdam_core::{Limits, OpenRequest, Packages, PullPolicy, Scope, Session};
 use napi::bindgen_prelude::{Either, Uint8Array};
 use napi_derive::napi;
 
@@ -99,6 +99,19 @@ pub struct NativeFile {
 }
 
 #[napi(object)]
+pub struct NativePackages {
+    pub pip: Vec<String>,
+    pub npm: Vec<String>,
+    pub apt: Vec<String>,
+}
+
+impl From<NativePackages> for Packages {
+    fn from(packages: NativePackages) -> Packages {
+        Packages { pip: packages.pip, npm: packages.npm, apt: packages.apt }
+    }
+}
+
+#[napi(object)]
 pub struct NativeOpen {
     pub scope: NativeScope,
     pub session: String,
@@ -111,6 +124,7 @@ pub struct NativeOpen {
     pub read_only_root: bool,
     pub persist: bool,
     pub labels: HashMap<String, String>,
+    pub packages: NativePackages,
     pub files: Vec<NativeFile>,
     pub init: Option<Either<String, Vec<String>>>,
     #[napi(ts_type = "'missing' | 'always' | 'never'")]
@@ -132,6 +146,7 @@ impl From<NativeOpen> for OpenRequest {
             read_only_root: options.read_only_root,
             persist: options.persist,
             labels: options.labels.into_iter().collect(),
+            packages: options.packages.into(),
             files: options.files.iter().map(|file| (file.path.clone(), bytes(&file.data))).collect(),
             init: options.init.map(command),
             pull: match options.pull.as_str() {

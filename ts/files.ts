@@ -1,8 +1,10 @@
 import { basename, posix, resolve } from 'node:path';
+import { unlessAborted } from './internal/abort';
 import type { Cancel, NativeEntry, NativeFileWriter, NativeSandbox, NativeWrite } from './internal/binding';
 import { abortable, type CallSite, call, callSite } from './internal/call';
 import * as check from './internal/check';
-import { native } from './internal/native';
+import { newCancel } from './internal/native';
+import { standard, type Telemetry, transfer, transferOutcome } from './internal/telemetry';
 import {
   byPath,
   byPathAndLine,
@@ -81,10 +83,12 @@ export type FileData = string | Uint8Array | ReadableStream<Uint8Array> | AsyncI
  */
 export class Files {
   readonly #native: NativeSandbox;
+  readonly #telemetry: Telemetry;
 
   /** @internal */
-  constructor(native: NativeSandbox) {
+  constructor(native: NativeSandbox, telemetry: Telemetry = standard) {
     this.#native = native;
+    this.#telemetry = telemetry;
   }
 
   /**
@@ -103,7 +107,7 @@ export class Files {
   async #writeStream(write: NativeWrite, data: AsyncIterable<unknown>, cancel?: Cancel, signal?: AbortSignal) {
     const writer: NativeFileWriter = await this.#native.fileWriter(write);
     const pieces = data[Symbol.asyncIterator]();
-    const over = new native.Cancel();
+    const over = newCancel();
     const lost = writer.lost(over);
     lost.catch(() => {});
     try {
@@ -299,11 +303,12 @@ export class Files {
   async upload(hostPath: string, path?: string, options: TransferOptions = {}): Promise<TransferReport> {
     const site = callSite(this.upload);
     await call(site, async () => check.object('options', options));
-    return abortable(site, options.signal, async (cancel) => {
-      const target = path ?? basename(resolve(check.text('hostPath', hostPath)));
-      const transfer = toNativeTransfer(hostPath, target, options);
-      return this.#native.upload(transfer, toProgress(options.onProgress), cancel);
-    });
+    const upload = () =>
+      abortable(site, options.signal, async (cancel) => {
+        const target = path ?? basename(resolve(check.text('hostPath', hostPath)));
+        return this.#native.upload(toNativeTransfer(hostPath, target, options), toProgress(options.onProgress), cancel);
+      });
+    return this.#carry('upload', path ?? hostPath, upload);
   }
 
   /**
@@ -313,10 +318,15 @@ export class Files {
   async download(path: string, hostPath: string, options: TransferOptions = {}): Promise<TransferReport> {
     const site = callSite(this.download);
     await call(site, async () => check.object('options', options));
-    return abortable(site, options.signal, async (cancel) => {
-      const transfer = toNativeTransfer(hostPath, path, options);
-      return this.#native.download(transfer, toProgress(options.onProgress), cancel);
-    });
+    const download = () =>
+      abortable(site, options.signal, async (cancel) =>
+        this.#native.download(toNativeTransfer(hostPath, path, options), toProgress(options.onProgress), cancel),
+      );
+    return this.#carry('download', path, download);
+  }
+
+  #carry(what: 'upload' | 'download', path: string, work: () => Promise<TransferReport>): Promise<TransferReport> {
+    return this.#telemetry.observed(() => transfer(what, this.#native, this.#telemetry, path), work, transferOutcome);
   }
 
   /** Removes a file, or with `recursive` a directory with all below it. `false` when nothing was there. */
@@ -341,22 +351,6 @@ export class Files {
    */
   watch(path: string, options: WatchOptions = {}): AsyncIterableIterator<FileChange> {
     return new Watch(this.#native, callSite(this.watch), path, options);
-  }
-}
-
-async function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
-  if (!signal) return promise;
-  let onAbort = () => {};
-  const aborted = new Promise<never>((_, reject) => {
-    onAbort = () => reject(signal.reason);
-    // The source itself may have aborted it just now.
-    if (signal.aborted) onAbort();
-    signal.addEventListener('abort', onAbort, { once: true });
-  });
-  try {
-    return await Promise.race([promise, aborted]);
-  } finally {
-    signal.removeEventListener('abort', onAbort);
   }
 }
 

@@ -13,6 +13,7 @@
  */
 export { SandboxError, type SandboxErrorCode } from './errors';
 export type { FileContent, FileEntry, Files, FileType } from './files';
+export type { Logger } from './logger';
 export { SandboxManager } from './manager';
 export type {
   Artifact,

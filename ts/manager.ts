@@ -1,14 +1,16 @@
-import { SandboxError } from './errors';
 import { backendOf } from './internal/backend';
-import type { NativeManager } from './internal/binding';
+import type { NativeManager, NativeManagerOptions } from './internal/binding';
 import { abortable, type CallSite, call, callSite } from './internal/call';
 import * as check from './internal/check';
 import { leaseFromEnvironment } from './internal/environment';
 import { endAtExit } from './internal/exit';
 import { toEngineInfo, toSandboxEvent, toSandboxInfo } from './internal/info';
-import { native } from './internal/native';
+import { Journal } from './internal/journal';
+import { addon } from './internal/native';
 import { merge, toNativeLimits, toNativeOpen, toNativeScope, toNativeTls, toNativeWarm } from './internal/open';
+import { RUN_TIMEOUT_MS, toNativeRun, toRunResult } from './internal/run';
 import { toNativeStore } from './internal/store';
+import { type Activity, runOutcome, Telemetry, telemetryFor, timeoutSeconds } from './internal/telemetry';
 import type {
   EngineInfo,
   OpenOptions,
@@ -36,11 +38,22 @@ import { Sandbox } from './sandbox';
  * ```
  */
 export class SandboxManager implements AsyncDisposable {
+  /** Whether there is a `store`, for `sandbox.stage()` and `sandbox.publish()`. */
+  readonly hasStore: boolean;
   readonly #native: NativeManager;
+  readonly #options: SandboxManagerOptions;
   readonly #defaults: OpenOptions;
   readonly #forgetExit: () => void;
+  readonly #telemetry: Telemetry;
+  readonly #journal: Journal;
 
-  constructor(options: SandboxManagerOptions = {}) {
+  constructor(options?: SandboxManagerOptions);
+  /** @internal `connect` makes what the addon makes otherwise. */
+  constructor(options: SandboxManagerOptions, connect: (options: NativeManagerOptions) => NativeManager);
+  constructor(
+    options: SandboxManagerOptions = {},
+    connect = (native: NativeManagerOptions): NativeManager => new (addon().NativeManager)(native),
+  ) {
     const { docker = {}, policy = {} } = options;
     if (policy.network !== undefined && policy.network !== 'allow' && policy.network !== 'deny') {
       throw check.invalid('policy.network', '"allow" or "deny"', policy.network);
@@ -49,8 +62,12 @@ export class SandboxManager implements AsyncDisposable {
       throw check.invalid('policy.allowedImages', 'an array of names', policy.allowedImages);
     }
     const lease = leaseFromEnvironment(process.env);
+    this.#options = options;
     this.#defaults = options.defaults ?? {};
-    this.#native = new native.NativeManager({
+    this.hasStore = options.store !== undefined;
+    this.#telemetry = telemetryFor(this, new Telemetry(options.telemetry));
+    this.#journal = new Journal(options.logger);
+    this.#native = connect({
       backend: backendOf(options.backend, docker.host, process.env),
       dockerHost: check.optionalText('docker.host', docker.host),
       dockerTls: docker.tls && toNativeTls(docker.tls),
@@ -68,8 +85,14 @@ export class SandboxManager implements AsyncDisposable {
       store: options.store === undefined ? undefined : toNativeStore(options.store, process.env),
     });
     this.#forgetExit = endAtExit(this.#native);
+    this.#journal.follow(() => this.#native.events());
     // Not before the caller has had a chance to listen.
     queueMicrotask(() => this.#native.warmUp());
+  }
+
+  /** @internal A manager as this one, with what the addon is asked and what it answers seen through `view`. */
+  seenThrough(view: (native: NativeManager) => NativeManager): SandboxManager {
+    return new SandboxManager({ ...this.#options, logger: undefined }, () => view(this.#native));
   }
 
   /** Gets the session's sandbox, or makes it: `created` tells which. All callers of one key get the same one. */
@@ -77,15 +100,27 @@ export class SandboxManager implements AsyncDisposable {
     const site = callSite(this.open);
     await call(site, async () => check.object('options', options));
     const merged = merge(this.#defaults, options);
-    return abortable(site, merged.signal, async (cancel) => {
-      const opened = await this.#native.open(toNativeOpen(merged), merged.onPullProgress, cancel);
-      return new Sandbox(opened);
-    });
+    const open = async () =>
+      abortable(site, merged.signal, async (cancel) => {
+        const opened = await this.#native.open(toNativeOpen(merged), merged.onPullProgress, cancel);
+        return new Sandbox(opened, this.#telemetry);
+      });
+    return this.#telemetry.observed(
+      () => toOpening(merged),
+      open,
+      ({ id, key, image, created }) => ({
+        attributes: { 'sandbox.id': id, 'sandbox.key': key, 'sandbox.image': image, 'sandbox.created': created },
+        labels: { image, created },
+      }),
+    );
   }
 
   /** A sandbox by its id, also one that another program opened. */
   async get(id: string): Promise<Sandbox> {
-    return call(callSite(this.get), async () => new Sandbox(await this.#native.get(check.text('id', id))));
+    return call(
+      callSite(this.get),
+      async () => new Sandbox(await this.#native.get(check.text('id', id)), this.#telemetry),
+    );
   }
 
   /**
@@ -118,13 +153,14 @@ export class SandboxManager implements AsyncDisposable {
 
   /**
    * Removes what dead programs and older versions left: sandboxes that were never started or did not remove themselves,
-   * and volumes of guests that no sandbox uses. A manager does the same once by itself, beside its first `open()`. What
+   * volumes of guests that no sandbox uses, and packages of images that are no more. A manager does the same once by itself, beside its first `open()`. What
    * belongs to a living program is not touched.
    */
   async prune(options: PruneOptions = {}): Promise<PruneReport> {
     return call(callSite(this.prune), async () =>
       this.#native.prune({
         volumes: check.boolean('volumes', options.volumes ?? false),
+        packages: check.boolean('packages', options.packages ?? false),
         olderThanMs: check.millis('olderThanMs', options.olderThanMs ?? 0),
         dryRun: check.boolean('dryRun', options.dryRun ?? false),
       }),
@@ -154,9 +190,33 @@ export class SandboxManager implements AsyncDisposable {
     })();
   }
 
-  /** Runs a program in a sandbox of its own, which is gone afterwards, whatever happens. */
-  async run(_request: RunRequest): Promise<RunResult> {
-    throw new SandboxError('UNSUPPORTED', 'run() is being built');
+  /**
+   * Runs a program in a sandbox of its own, which is gone afterwards, whatever happens. A program that fails, is killed or
+   * runs out of time is a result, not an error. Of the manager's `defaults`, all but the image and what is about sessions
+   * holds here too.
+   *
+   * @example
+   * ```ts
+   * const { stdout, artifacts } = await manager.run({
+   *   runtime: 'python',
+   *   code: 'import json; json.dump({"answer": 42}, open("out.json", "w"))',
+   *   artifacts: ['*.json'],
+   * });
+   * ```
+   */
+  async run(request: RunRequest): Promise<RunResult> {
+    const site = callSite(this.run);
+    await call(site, async () => check.object('request', request));
+    const run = () =>
+      abortable(site, request.signal, async (cancel) => {
+        const native = toNativeRun(this.#defaults, request);
+        return toRunResult(native.runtime, await this.#native.run(native, cancel));
+      });
+    return this.#telemetry.observed(
+      () => toRunning(request),
+      () => this.#journal.run(request, run),
+      runOutcome,
+    );
   }
 
   /**
@@ -191,10 +251,21 @@ export class SandboxManager implements AsyncDisposable {
    */
   async close(): Promise<void> {
     this.#forgetExit();
-    return call(callSite(this.close), () => this.#native.close());
+    await call(callSite(this.close), () => this.#native.close());
+    await this.#journal.finish();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     return this.close();
   }
+}
+
+function toOpening({ image, timeoutMs }: OpenOptions): Activity {
+  const attributes = { ...(image === undefined ? {} : { 'sandbox.image': image }), ...timeoutSeconds(timeoutMs) };
+  return { kind: 'open', name: 'sandbox.open', labels: { image }, attributes };
+}
+
+function toRunning({ runtime = 'python', image = runtime, timeoutMs = RUN_TIMEOUT_MS }: RunRequest): Activity {
+  const attributes = { 'sandbox.runtime': runtime, 'sandbox.image': image, ...timeoutSeconds(timeoutMs) };
+  return { kind: 'run', name: 'sandbox.run', labels: { runtime }, attributes };
 }

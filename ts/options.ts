@@ -1,3 +1,5 @@
+import type { Logger } from './logger';
+
 /** Which sessions: exactly one of a workflow run, an agent run or a user. */
 export type Scope = { workflow: string } | { agent: string } | { user: string };
 
@@ -80,6 +82,13 @@ export interface SandboxManagerOptions {
   orphanTimeoutMs?: number;
   /** Where `sandbox.stage()` reads and `sandbox.publish()` writes. Reached on first use; no sandbox ever sees it. */
   store?: ObjectStoreOptions;
+  /** Told what happens: `console`, a pino logger, or any with their methods. See `docs/observability.md`. */
+  logger?: Logger;
+  /**
+   * Spans and metrics where the program has `@opentelemetry/api`; `false` for none. `details` adds commands, paths and the
+   * messages of errors to spans; without it there are only ids, names, sizes and codes.
+   */
+  telemetry?: false | { details?: boolean };
 }
 
 /**
@@ -171,6 +180,8 @@ export interface OpenOptions {
   readOnlyRoot?: boolean;
   /** Keep the workdir in a volume of the session's own, which outlives `close()`. */
   persist?: boolean;
+  /** Installed once per image and list, with network, and cached; sandboxes start with them at once. */
+  packages?: Packages;
   /** Written into a new sandbox before `open()` resolves. */
   files?: Record<string, string | Uint8Array>;
   /** Run once in a new sandbox before `open()` resolves. */
@@ -410,6 +421,8 @@ export interface EngineInfo {
 export interface PruneOptions {
   /** Persistent workspaces too, that no sandbox uses at the moment: their data is gone then. */
   volumes?: boolean;
+  /** All cached packages too, that no sandbox uses at the moment. */
+  packages?: boolean;
   /** Only what is at least so old. */
   olderThanMs?: number;
   /** Tell what would be removed, and do nothing. */
@@ -422,6 +435,8 @@ export interface PruneReport {
   sandboxes: string[];
   /** Volumes, by name. */
   volumes: string[];
+  /** Cached packages, by the name of their image. */
+  packages: string[];
 }
 
 /** What happened, and to which sandbox. Each type has more of its own; see `docs/sessions.md`. */

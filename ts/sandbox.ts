@@ -5,6 +5,16 @@ import * as check from './internal/check';
 import { EXEC_TIMEOUT_MS, toExecResult, toNativeCommand } from './internal/command';
 import { toSandboxInfo } from './internal/info';
 import { toNativeLimits } from './internal/open';
+import {
+  type Activity,
+  about,
+  execOutcome,
+  standard,
+  type Telemetry,
+  timeoutSeconds,
+  transfer,
+  transferOutcome,
+} from './internal/telemetry';
 import type {
   Command,
   ExecOptions,
@@ -45,16 +55,18 @@ export class Sandbox implements AsyncDisposable {
   readonly created: boolean;
   readonly files: Files;
   readonly #native: NativeSandbox;
+  readonly #telemetry: Telemetry;
 
   /** @internal */
-  constructor(native: NativeSandbox) {
+  constructor(native: NativeSandbox, telemetry: Telemetry = standard) {
     this.#native = native;
+    this.#telemetry = telemetry;
     this.id = native.id;
     this.key = native.key;
     this.image = native.image;
     this.workdir = native.workdir;
     this.created = native.created;
-    this.files = new Files(native);
+    this.files = new Files(native, telemetry);
   }
 
   /**
@@ -64,6 +76,23 @@ export class Sandbox implements AsyncDisposable {
   async exec(command: Command, options: ExecOptions = {}): Promise<ExecResult> {
     const site = callSite(this.exec);
     await call(site, async () => check.object('options', options));
+    return this.#telemetry.observed(
+      () => this.#execution(command, options),
+      () => this.#exec(site, command, options),
+      execOutcome,
+    );
+  }
+
+  #execution(command: Command, { timeoutMs = EXEC_TIMEOUT_MS }: ExecOptions): Activity {
+    const attributes = {
+      ...about(this.#native),
+      ...timeoutSeconds(timeoutMs),
+      ...this.#telemetry.details('sandbox.command', command),
+    };
+    return { kind: 'exec', name: 'sandbox.exec', labels: { image: this.image }, attributes };
+  }
+
+  async #exec(site: CallSite, command: Command, options: ExecOptions): Promise<ExecResult> {
     const { stdin: input } = options;
     if (options.onStdout || options.onStderr || isStream(input)) return this.#execAloud(site, command, options);
     return abortable(site, options.signal, async (cancel) => {
@@ -164,14 +193,20 @@ export class Sandbox implements AsyncDisposable {
   ): Promise<{ path: string; sizeBytes: number; sha256: string }> {
     const site = callSite(this.stage);
     await call(site, async () => check.object('options', options));
-    return abortable(site, options.signal, async (cancel) =>
-      this.#native.stage(
-        check.text('key', key),
-        toNativeWrite(path, options),
-        check.optionalText('sha256', options.sha256),
-        options.maxBytes === undefined ? undefined : check.count('maxBytes', options.maxBytes),
-        cancel,
-      ),
+    const stage = () =>
+      abortable(site, options.signal, async (cancel) =>
+        this.#native.stage(
+          check.text('key', key),
+          toNativeWrite(path, options),
+          check.optionalText('sha256', options.sha256),
+          check.optionalCount('maxBytes', options.maxBytes),
+          cancel,
+        ),
+      );
+    return this.#telemetry.observed(
+      () => transfer('stage', this.#native, this.#telemetry, path),
+      stage,
+      transferOutcome,
     );
   }
 
@@ -192,13 +227,19 @@ export class Sandbox implements AsyncDisposable {
   ): Promise<{ key: string; sizeBytes: number; sha256: string }> {
     const site = callSite(this.publish);
     await call(site, async () => check.object('options', options));
-    return abortable(site, options.signal, async (cancel) =>
-      this.#native.publish(
-        check.text('path', path),
-        check.optionalText('key', key),
-        options.maxBytes === undefined ? undefined : check.count('maxBytes', options.maxBytes),
-        cancel,
-      ),
+    const publish = () =>
+      abortable(site, options.signal, async (cancel) =>
+        this.#native.publish(
+          check.text('path', path),
+          check.optionalText('key', key),
+          check.optionalCount('maxBytes', options.maxBytes),
+          cancel,
+        ),
+      );
+    return this.#telemetry.observed(
+      () => transfer('publish', this.#native, this.#telemetry, path),
+      publish,
+      transferOutcome,
     );
   }
 

@@ -94,19 +94,22 @@ export interface LineRange {
   toLine?: number;
 }
 
+/** @internal */
 export function byPath(a: { path: string }, b: { path: string }): number {
   return a.path < b.path ? -1 : a.path > b.path ? 1 : 0;
 }
 
+/** @internal */
 export function byPathAndLine(a: GrepMatch, b: GrepMatch): number {
   return byPath(a, b) || a.line - b.line;
 }
 
-/** As git decides: by a NUL near the start. */
+/** @internal As git decides: by a NUL near the start. */
 export function isBinary(bytes: Uint8Array): boolean {
   return bytes.subarray(0, 8000).includes(0);
 }
 
+/** @internal */
 export function toNativeGlob(pattern: string | string[], options: GlobOptions): NativeGlob {
   return {
     scope: toNativeSearchScope(options),
@@ -115,6 +118,7 @@ export function toNativeGlob(pattern: string | string[], options: GlobOptions): 
   };
 }
 
+/** @internal */
 export function toNativeGrep(pattern: string, options: GrepOptions): NativeGrep {
   return {
     scope: toNativeSearchScope(options),
@@ -130,6 +134,7 @@ export function toNativeGrep(pattern: string, options: GrepOptions): NativeGrep 
   };
 }
 
+/** @internal */
 export function toNativeReplace(
   path: string,
   search: string,
@@ -145,7 +150,7 @@ export function toNativeReplace(
   };
 }
 
-/** The text that was asked for, if it is all there. */
+/** @internal The text that was asked for, if it is all there. */
 export function wholeText(path: string, content: NativeContent, limit: number, range: LineRange): string {
   if (!content.truncated) return content.bytes.toString('utf8');
   const isPart = range.fromLine !== undefined || range.toLine !== undefined;

@@ -42,6 +42,7 @@ export interface TransferReport {
   durationMs: number;
 }
 
+/** @internal */
 export function toNativeTransfer(hostPath: string, path: string, options: TransferOptions): NativeTransfer {
   const host = check.text('hostPath', hostPath);
   check.optionalFunction('onProgress', options.onProgress);
@@ -55,7 +56,7 @@ export function toNativeTransfer(hostPath: string, path: string, options: Transf
   };
 }
 
-/** `undefined`, not `null`, where there is no total. */
+/** @internal `undefined`, not `null`, where there is no total. */
 export function toProgress(callback: TransferOptions['onProgress']): ((progress: NativeProgress) => void) | undefined {
   return (
     callback &&

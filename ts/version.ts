@@ -1,4 +1,4 @@
-import { native } from './internal/native';
+import { addon } from './internal/native';
 
 /** The version of this package. */
-export const version: string = native.version();
+export const version: string = addon().version();

@@ -47,7 +47,7 @@ describeWithEngine('the warm pool', () => {
   test.each<[string, OpenOptions]>([
     ['limits', { limits: { memoryMb: 64 } }],
     // Without an engine there is none to be had.
-    ...(isNamespaces ? [] : ([['network', { network: true }]] as [string, OpenOptions][])),
+    ...(isNamespaces ? [] : [['network', { network: true }] as [string, OpenOptions]]),
     ['a read-only root', { readOnlyRoot: true }],
     ['persistence', { persist: true }],
     ['an image', { image: IMAGES.debian }],

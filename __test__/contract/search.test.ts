@@ -1,4 +1,5 @@
 import type { Files, Sandbox, SandboxError } from 'cofferdam';
+import { PROJECT } from '../project';
 import { describeWithEngine, IMAGES, testManager } from '../support';
 
 const relative = (path: string) => path.replace('/workspace/', '');
@@ -22,20 +23,7 @@ describeWithEngine.each([['debian'], ['alpine'], ['empty']] as const)('search on
 
   beforeAll(async () => {
     files = (await manager.open({ image: IMAGES[name] })).files;
-    await files.writeMany({
-      'p/.gitignore': '*.log\n/dist/\n',
-      'p/.git/config': 'needle\n',
-      'p/.env': 'needle=1\n',
-      'p/README.md': '# Title\n\nA Needle here\n',
-      'p/trace.log': 'needle\n',
-      'p/dist/out.js': 'needle\n',
-      'p/src/main.ts': 'import x;\nconst needle = 1;\nexport { needle };\n',
-      'p/src/deep/util.ts': 'one\ntwo\nneedle\nfour\nfive\n',
-      'p/src/deep/.gitignore': '!kept.log\nsecret*\n',
-      'p/src/deep/kept.log': 'needle\n',
-      'p/src/deep/secret.txt': 'needle\n',
-      'p/src/deep/dist/in.js': 'needle\n',
-    });
+    await files.writeMany(PROJECT);
   });
 
   describe('glob', () => {

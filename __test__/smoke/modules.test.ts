@@ -1,4 +1,5 @@
 import { execFile } from 'node:child_process';
+import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import * as cofferdam from 'cofferdam';
@@ -20,6 +21,20 @@ describe('the package', () => {
     const script =
       "const { SandboxError } = require('cofferdam'); import('cofferdam').then((esm) => console.log(esm.SandboxError === SandboxError))";
     expect(await node('-e', script)).toBe('true\n');
+  });
+
+  test.each(['index', 'testing/index'])('declares in dist/%s.d.ts only what is shipped with it', (entry) => {
+    const waiting = [path.join(cwd, `dist/${entry}.d.ts`)];
+    const seen = new Set<string>();
+    for (let file = waiting.pop(); file; file = waiting.pop()) {
+      if (seen.has(file)) continue;
+      seen.add(file);
+      for (const [, target] of readFileSync(file, 'utf8').matchAll(/from '(\.[^']*)'/g)) {
+        waiting.push(path.resolve(path.dirname(file), `${target}.d.ts`));
+      }
+      expect(readFileSync(file, 'utf8')).not.toMatch(/from '@opentelemetry|internal\/binding/);
+    }
+    expect(seen.size).toBeGreaterThan(5);
   });
 
   test('carries the version of package.json', () => {

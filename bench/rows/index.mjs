@@ -15,6 +15,7 @@ import { listing } from './listing.mjs';
 import { load } from './load.mjs';
 import { manyCommands } from './many-commands.mjs';
 import { resume } from './resume.mjs';
+import { run } from './run.mjs';
 import { staging } from './staging.mjs';
 import { stream } from './stream.mjs';
 import { terminal } from './terminal.mjs';
@@ -43,6 +44,7 @@ export const ROWS = {
   list: listing,
   'cold-open': coldOpen,
   'warm-open': warmOpen,
+  run,
   resume,
   'keys-at-once': keysAtOnce,
   files,

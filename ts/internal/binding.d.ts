@@ -28,6 +28,7 @@ export declare class NativeFileWriter {
 
 export declare class NativeManager {
   constructor(options: NativeManagerOptions)
+  run(run: NativeRun, cancel?: Cancel | undefined | null): Promise<NativeRunResult>
   open(options: NativeOpen, onPull?: ((progress: NativePullProgress) => void) | null | undefined, cancel?: Cancel | undefined | null): Promise<NativeSandbox>
   get(id: string): Promise<NativeSandbox>
   list(scope?: NativeScope | undefined | null): Promise<NativeSandboxInfo[]>
@@ -130,6 +131,13 @@ export declare class NativeWatch {
   nextMany(cancel?: Cancel | undefined | null): Promise<NativeFileChange[]>
   /** Ends the watch in the sandbox, and a read under way with it. */
   stop(): void
+}
+
+export interface NativeArtifact {
+  path: string
+  sizeBytes: number
+  content?: Uint8Array
+  omitted?: 'too large' | 'too many'
 }
 
 export interface NativeChunk {
@@ -304,10 +312,22 @@ export interface NativeOpen {
   readOnlyRoot: boolean
   persist: boolean
   labels: Record<string, string>
+  packages: NativePackages
   files: Array<NativeFile>
   init?: string | Array<string>
   pull: 'missing' | 'always' | 'never'
   timeoutMs?: number
+}
+
+export interface NativePackages {
+  pip: Array<string>
+  npm: Array<string>
+  apt: Array<string>
+}
+
+export interface NativePhase {
+  name: 'connect' | 'prepare_files' | 'exec' | 'collect_artifacts' | 'destroy'
+  durationMs: number
 }
 
 export interface NativeProcessInfo {
@@ -327,6 +347,7 @@ export interface NativeProgress {
 
 export interface NativePrune {
   volumes: boolean
+  packages: boolean
   olderThanMs: number
   dryRun: boolean
 }
@@ -334,6 +355,7 @@ export interface NativePrune {
 export interface NativePruneReport {
   sandboxes: Array<string>
   volumes: Array<string>
+  packages: Array<string>
 }
 
 export interface NativePublished {
@@ -367,6 +389,25 @@ export interface NativeReplace {
 export interface NativeReplaced {
   path: string
   replacements: number
+}
+
+export interface NativeRun {
+  runtime: 'python' | 'node' | 'bash'
+  open: NativeOpen
+  code: string
+  args: Array<string>
+  artifacts: Array<string>
+  timeoutMs?: number
+  maxOutputBytes: number
+  maxArtifactBytes: number
+  maxArtifacts: number
+}
+
+export interface NativeRunResult {
+  exec: NativeExecResult
+  image: string
+  artifacts: Array<NativeArtifact>
+  phases: Array<NativePhase>
 }
 
 export interface NativeS3 {

@@ -6,7 +6,7 @@
  */
 import { SandboxError, type SandboxErrorCode } from '../errors';
 import type { Cancel } from './binding';
-import { native } from './native';
+import { newCancel } from './native';
 
 /** A place in the caller's code. Its text is only made when an error needs it. */
 export interface CallSite {
@@ -62,7 +62,7 @@ export async function abortable<T>(
     throw at(site, new SandboxError('INVALID_ARGUMENT', 'signal must be an AbortSignal'));
   }
   signal.throwIfAborted();
-  const cancel = new native.Cancel();
+  const cancel = newCancel(signal);
   const onAbort = () => cancel.cancel();
   signal.addEventListener('abort', onAbort, { once: true });
   try {

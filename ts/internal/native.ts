@@ -1,4 +1,8 @@
-/** Finds and loads the native addon: beside the package in a checkout, else the prebuilt package of this platform. */
+/**
+ * Finds and loads the native addon: beside the package in a checkout, else the prebuilt package of this platform.
+ *
+ * Not before it is needed: a program that only uses the fake manager of `cofferdam/testing` never loads it.
+ */
 import type * as Binding from './binding';
 
 function isMusl(): boolean {
@@ -30,4 +34,16 @@ function load(): typeof Binding {
   );
 }
 
-export const native = load();
+let loaded: typeof Binding | undefined;
+
+export function addon(): typeof Binding {
+  loaded ??= load();
+  return loaded;
+}
+
+/** The addon's own, with the signal it stands for. Without an addon there is only a fake to hear of it, by the signal. */
+export function newCancel(signal?: AbortSignal): SignalledCancel {
+  return Object.assign(loaded ? new loaded.Cancel() : { cancel() {} }, { signal });
+}
+
+export type SignalledCancel = Binding.Cancel & { readonly signal?: AbortSignal };

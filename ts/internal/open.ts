@@ -1,7 +1,7 @@
 /** From the options of a manager and of `open()` to what the native side takes. */
 import { SandboxError } from '../errors';
-import type { Limits, OpenOptions, TlsOptions } from '../options';
-import type { NativeLimits, NativeOpen, NativeScope, NativeWarm } from './binding';
+import type { Limits, OpenOptions, Packages, TlsOptions } from '../options';
+import type { NativeLimits, NativeOpen, NativePackages, NativeScope, NativeWarm } from './binding';
 import * as check from './check';
 
 export function merge(defaults: OpenOptions, options: OpenOptions): OpenOptions {
@@ -63,6 +63,17 @@ export function toNativeWarm(defaults: OpenOptions, warm: Record<string, number>
   });
 }
 
+function toNativePackages(packages: Packages = {}): NativePackages {
+  const known = ['pip', 'npm', 'apt'];
+  const other = Object.keys(check.object('packages', packages)).find((name) => !known.includes(name));
+  if (other !== undefined) throw check.invalid('a key of packages', '"pip", "npm" or "apt"', other);
+  return {
+    pip: check.list('packages.pip', packages.pip),
+    npm: check.list('packages.npm', packages.npm),
+    apt: check.list('packages.apt', packages.apt),
+  };
+}
+
 export function toNativeOpen(options: OpenOptions): NativeOpen {
   const { scope = {}, network = false, pull = 'missing' } = options;
   check.optionalFunction('onPullProgress', options.onPullProgress);
@@ -82,6 +93,7 @@ export function toNativeOpen(options: OpenOptions): NativeOpen {
     readOnlyRoot: check.boolean('readOnlyRoot', options.readOnlyRoot ?? false),
     persist: check.boolean('persist', options.persist ?? false),
     labels: check.texts('labels', options.labels),
+    packages: toNativePackages(options.packages),
     files: Object.entries(options.files ?? {}).map(([path, data]) => ({
       path: check.text('a path of files', path),
       data: check.bytes(`files[${JSON.stringify(path)}]`, data),

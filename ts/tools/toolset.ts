@@ -4,7 +4,8 @@
  * Invariant: `call()` answers whatever the model wrote. What is wrong is said in the result, as data made for a model; only
  * an aborted call rejects, with the signal's own reason.
  */
-import type { OpenOptions } from '../options';
+import type { OpenOptions, RunRequest } from '../options';
+import type { Sandbox } from '../sandbox';
 
 /** A JSON Schema, as plain data. */
 export type JsonSchema = { readonly [keyword: string]: unknown };
@@ -17,14 +18,39 @@ export interface ToolDefinition {
   readonly outputSchema: JsonSchema;
 }
 
-/** Whose tools they are: the scope and session all calls work in, and what `open()` gets. */
+/**
+ * Whose tools they are: the scope and session all calls work in, and what `open()` gets.
+ *
+ * With a scope, the tools reach the sessions of that scope, by name or by id, and no other. Without a scope and a session,
+ * their sandbox is their own: not even the same manager's `open()` shares it.
+ *
+ * @example
+ * ```ts
+ * const tools = createToolset(manager, { scope: { workflow: 'wf_abc123' }, image: 'python' });
+ * ```
+ */
 export interface ToolContext extends Omit<OpenOptions, 'signal' | 'onPullProgress'> {
   /** `code`: a session that stays; `compute`: `sandbox_run` alone. `code` unless told. */
   mode?: 'code' | 'compute';
   /** Only these of the mode's tools. */
   include?: readonly string[];
-  /** The most bytes of text of one stream or file in a result; what is over it keeps head and tail. */
+  /**
+   * The most bytes of text of one stream or file in a result; what is over it keeps head and tail. 64 KiB unless told, at
+   * least 100.
+   */
   maxResultBytes?: number;
+  /** How long a command, or a run, may take when the model does not say; 5 minutes, or 2 of a run. 0 means for ever. */
+  commandTimeoutMs?: number;
+  /** A sandbox that these tools make ends after so long without a call; the manager's own time unless told. */
+  idleTimeoutMs?: number;
+  /** No file that these tools write may be longer. */
+  maxFileBytes?: number;
+  /** These tools write no more different files than that in one session, or give them to one run. */
+  maxFiles?: number;
+  /** How many sessions these tools may have open at the same time; 10 unless told. */
+  maxSessions?: number;
+  /** What runs the code of `sandbox_run` when the model does not say; `python` unless told. */
+  runtime?: NonNullable<RunRequest['runtime']>;
 }
 
 /** A piece of a running command's output. */
@@ -34,12 +60,16 @@ export interface ToolOutput {
 }
 
 export interface ToolCallOptions {
+  /** Ends the command with its whole process tree; the call rejects with the signal's reason. */
   signal?: AbortSignal;
-  /** Told of output while a command runs. */
+  /** Told of output while a command runs. One that throws is not called again. */
   onOutput?: (output: ToolOutput) => void;
 }
 
-/** A call that could not be carried out, for the model to read. */
+/**
+ * A call that could not be carried out, for the model to read. The error behind it is in `cause`, for the host to log: it is
+ * not enumerable, so that no serialiser shows it to a model.
+ */
 export interface ToolFailure {
   ok: false;
   error: string;
@@ -56,6 +86,8 @@ export interface Toolset extends AsyncDisposable {
   /** Those of this set, in a fixed order. */
   readonly tools: readonly ToolDefinition[];
   call(name: string, input: unknown, options?: ToolCallOptions): Promise<ToolResult>;
-  /** Closes the session if these tools opened it and nobody else can come back to it (it has no scope). */
+  /** The sandbox that calls work in unless they name another, if it is there now: looking makes none. */
+  sandbox(): Promise<Sandbox | undefined>;
+  /** Closes the sandboxes that these tools opened and that nobody else can come back to: those that are in no scope, or isolated. */
   close(): Promise<void>;
 }

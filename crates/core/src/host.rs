@@ -1,6 +1,7 @@
 //! This program's side of all its sandboxes: where they run, who we are to them, who listens, and what goes on beside.
 
-use std::sync::Arc;
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -18,6 +19,7 @@ pub(crate) struct Host {
     /// The same on all links of this manager.
     pub(crate) client: u128,
     pub(crate) background: Background,
+    pub(crate) retiring: Retiring,
     /// What callers may do with files, in all sandboxes.
     pub(crate) files: Arc<FilePolicy>,
     /// What files are staged from and published to.
@@ -27,7 +29,15 @@ pub(crate) struct Host {
 impl Host {
     pub(crate) fn new(backend: Arc<dyn Backend>, files: Arc<FilePolicy>, store: Option<StoreOptions>) -> Arc<Host> {
         let (events, background) = (Events::default(), Background::default());
-        Arc::new(Host { backend, events, client: random_u128(), background, files, store: store.map(Store::new) })
+        Arc::new(Host {
+            backend,
+            events,
+            client: random_u128(),
+            background,
+            retiring: Retiring::default(),
+            files,
+            store: store.map(Store::new),
+        })
     }
 }
 
@@ -53,5 +63,32 @@ impl Background {
         self.over.cancel();
         self.tasks.close();
         self.tasks.wait().await;
+    }
+}
+
+/// Sandboxes that are over, while the engine still has what is left of them.
+#[derive(Clone, Default)]
+pub(crate) struct Retiring(Arc<Mutex<HashSet<String>>>);
+
+impl Retiring {
+    /// Until what it gives is dropped.
+    pub(crate) fn enter(&self, id: &str) -> impl Drop + Send + 'static {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(id.to_owned());
+        Leaving { retiring: self.clone(), id: id.to_owned() }
+    }
+
+    pub(crate) fn ids(&self) -> HashSet<String> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+struct Leaving {
+    retiring: Retiring,
+    id: String,
+}
+
+impl Drop for Leaving {
+    fn drop(&mut self) {
+        self.retiring.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.id);
     }
 }

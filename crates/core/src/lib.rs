@@ -26,9 +26,11 @@ mod image;
 mod key;
 mod manager;
 mod options;
+mod packages;
 mod policy;
 mod pool;
 mod register;
+mod run;
 mod sandbox;
 mod sessions;
 mod store;
@@ -50,7 +52,9 @@ pub use options::{
     BackendKind, DEFAULT_WORKDIR, DockerOptions, Limits, ManagerOptions, OnPull, OpenRequest, PullPolicy, PullProgress,
     Timeouts, TlsFiles, WarmRequest,
 };
+pub use packages::Packages;
 pub use policy::{NetworkRule, Policy};
+pub use run::{Artifact, Omitted, RunRequest, RunResult, Runtime};
 pub use sandbox::Sandbox;
 pub use store::{NatsOptions, Published, S3Options, Secret, StageRequest, Staged, StoreKind, StoreOptions};
 

@@ -7,13 +7,14 @@ use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
 
-use crate::backend::{self, Backend, BoxRecord, BoxState, EngineInfo, PruneReport, PruneRequest};
+use crate::backend::{self, Backend, BoxRecord, BoxSpec, BoxState, EngineInfo, PruneReport, PruneRequest};
 use crate::events::{Event, EventKind, EventStream};
 use crate::host::Host;
 use crate::id::random_id;
 use crate::key::{Scope, SessionKey, is_private, scope_prefix};
 use crate::options::{Limits, ManagerOptions, OnPull, OpenRequest, PullPolicy, Timeouts, WarmRequest};
-use crate::policy::Policy;
+use crate::packages::{Layers, Order};
+use crate::policy::{NetworkRule, Policy};
 use crate::pool::{Pool, tell_failure};
 use crate::register::{Origin, Register};
 use crate::sandbox::Sandbox;
@@ -53,6 +54,7 @@ struct Inner {
     owner: String,
     pool: Pool,
     register: Register,
+    layers: Layers,
     warm: Mutex<Vec<WarmRequest>>,
     reconciled: AtomicBool,
     closed: AtomicBool,
@@ -73,6 +75,7 @@ impl Manager {
             owner: random_id(""),
             pool: Pool::default(),
             register: Register::default(),
+            layers: Layers::default(),
             warm: Mutex::new(options.warm),
             reconciled: AtomicBool::new(false),
             closed: AtomicBool::new(false),
@@ -325,7 +328,7 @@ impl Inner {
             return Ok(self.is_admitted(&sandbox).await?.then_some((sandbox, false)));
         }
         let limits = self.policy.admit(request, image)?;
-        let spec = specify(&self.host, request, key.as_str(), image, limits, self.timeouts).await?;
+        let spec = self.specify(request, key.as_str(), image, limits).await?;
         // What is in the pool is older than the image that such a caller wants.
         let pool = (request.pull != PullPolicy::Always).then_some(&self.pool);
         let (sandbox, created) = sessions::get_or_create(&self.host, pool, spec).await?;
@@ -336,6 +339,22 @@ impl Inner {
             check_same(request, image, &sandbox)?;
         }
         Ok(Some((sandbox, created)))
+    }
+
+    /// What to make for a request; its image is pulled, and its packages are installed, if need be.
+    async fn specify(&self, request: &OpenRequest, key: &str, image: &str, limits: Limits) -> Result<BoxSpec> {
+        let (mut spec, image_id) = specify(&self.host, request, key, image, limits, self.timeouts).await?;
+        if !request.packages.is_empty() {
+            let order = Order {
+                packages: &request.packages,
+                base: &spec,
+                image_id: &image_id,
+                network_allowed: self.policy.network == NetworkRule::Allow,
+                cancel: request.cancel.clone(),
+            };
+            spec.layer = Some(self.layers.prepare(&self.host, &order).await?);
+        }
+        Ok(spec)
     }
 
     async fn find_running(&self, key: &SessionKey) -> Result<Option<Arc<Sandbox>>> {
@@ -401,7 +420,7 @@ impl Inner {
         let image = self.host.backend.resolve_image(warm.open.image.as_deref().unwrap_or(DEFAULT_IMAGE)).await?;
         let limits = self.policy.admit(&warm.open, &image)?;
         check_request(&warm.open)?;
-        let mut profile = specify(&self.host, &warm.open, "", &image, limits, self.timeouts).await?;
+        let mut profile = self.specify(&warm.open, "", &image, limits).await?;
         // A guest is told these when somebody asks for it.
         profile.env.clear();
         profile.labels.clear();
@@ -412,7 +431,11 @@ impl Inner {
     /// As the engine has them, or as the guest has it where we are linked to it, or only it knows whose it is.
     async fn records(self: &Arc<Self>) -> Result<Vec<BoxRecord>> {
         let own = self.register.open();
-        let asked = self.host.backend.list().await?.into_iter().map(|mut record| {
+        // Before the engine is asked: one that leaves meanwhile was over before.
+        let retiring = self.host.retiring.ids();
+        let mut listed = self.host.backend.list().await?;
+        listed.retain(|record| !retiring.contains(&record.id));
+        let asked = listed.into_iter().map(|mut record| {
             let ours = own.iter().find(|sandbox| sandbox.id() == record.id);
             async move {
                 if let Some(sandbox) = ours {

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
 use crate::key::{Scope, Session};
+use crate::packages::Packages;
 use crate::policy::Policy;
 use crate::store::StoreOptions;
 
@@ -183,6 +184,8 @@ pub struct OpenRequest {
     pub persist: bool,
     /// For the caller's own use.
     pub labels: BTreeMap<String, String>,
+    /// What it has beside what is in the image.
+    pub packages: Packages,
     /// Written into a new sandbox.
     pub files: Vec<(String, Bytes)>,
     /// Run once in a new sandbox.

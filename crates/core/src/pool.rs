@@ -17,7 +17,7 @@ use crate::host::Host;
 use crate::id::random_id;
 use crate::key::{WARM_CLAIM, is_private};
 use crate::sandbox::{Linked, Make, Sandbox};
-use crate::sessions::claim_setup;
+use crate::sessions::{claim_setup, prove_workdir};
 use crate::{Error, ErrorCode, Result};
 
 /// Without a host, a box that nobody asked for is of no use to anybody.
@@ -48,7 +48,7 @@ impl Shelf {
 
     fn fits(&self, spec: &BoxSpec) -> bool {
         let profile = &self.profile;
-        spec.image == profile.image
+        spec.root() == profile.root()
             && spec.limits == profile.limits
             && spec.network == profile.network
             && spec.read_only_root == profile.read_only_root
@@ -99,11 +99,11 @@ impl Pool {
             // rare case, and costs us this one. A key that nobody else can ask for needs no claim on the engine; it gets
             // its name when it is in use.
             let (named, told) = match is_private {
-                true => (Ok(true), linked.guest.claim(setup.clone()).await),
-                false => tokio::join!(backend.rename(&handle, &spec.claim, true), linked.guest.claim(setup.clone())),
+                true => (Ok(true), tell(&linked.guest, &setup).await),
+                false => tokio::join!(backend.rename(&handle, &spec.claim, true), tell(&linked.guest, &setup)),
             };
             match (named, told) {
-                (Ok(true), Ok(true)) => {
+                (Ok(true), Ok(Told::Ready)) => {
                     if is_private {
                         let (backend, claim) = (Arc::clone(backend), spec.claim.clone());
                         tokio::spawn(async move { backend.rename(&handle, &claim, false).await });
@@ -111,7 +111,11 @@ impl Pool {
                     return Ok(Some(linked.into_sandbox(setup, Make::from(spec.clone()))));
                 }
                 // Another program saw the name before the guest knew, and claimed it.
-                (Ok(true), Ok(false)) => return Ok(None),
+                (Ok(true), Ok(Told::TooLate)) => return Ok(None),
+                (Ok(true), Ok(Told::Unusable(error))) => {
+                    discard(&linked).await;
+                    return Err(error);
+                }
                 (named, _) => {
                     discard(&linked).await;
                     match named {
@@ -131,6 +135,25 @@ impl Pool {
         let on = |shelf: &Arc<Shelf>| shelf.ready().iter().map(|linked| Arc::clone(&linked.guest)).collect::<Vec<_>>();
         self.shelves().iter().flat_map(on).collect()
     }
+}
+
+/// What a guest made of the news whose it is.
+enum Told {
+    Ready,
+    /// It is somebody else's already.
+    TooLate,
+    /// It cannot be what the session asks for.
+    Unusable(Error),
+}
+
+async fn tell(guest: &Arc<Guest>, setup: &Setup) -> Result<Told> {
+    if !guest.claim(setup.clone()).await? {
+        return Ok(Told::TooLate);
+    }
+    Ok(match prove_workdir(guest, &setup.workdir).await {
+        Ok(()) => Told::Ready,
+        Err(error) => Told::Unusable(error),
+    })
 }
 
 /// What is just being made when it ends is gone, too.

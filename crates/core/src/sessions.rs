@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use crate::backend::{BoxRecord, BoxSpec, BoxState, Creation};
 use crate::events::{Event, EventKind};
-use crate::guest::{ByteStream, check_env, check_path};
+use crate::guest::{ByteStream, Guest, check_env, check_path};
 use crate::host::Host;
 use crate::id::random_id;
 use crate::options::{DEFAULT_WORKDIR, Limits, OnPull, OpenRequest, Timeouts};
@@ -89,7 +89,13 @@ pub(crate) async fn get_or_create(
         let raised = raise(host, spec.clone()).await?;
         let (handle, created) = (raised.handle.clone(), raised.created);
         match settle(host, raised).await {
-            Ok(Some(settled)) => return Ok(settled),
+            Ok(Some((sandbox, created))) => {
+                if created && let Err(error) = prove_workdir(&sandbox, sandbox.workdir()).await {
+                    let _ = sandbox.close().await;
+                    return Err(error);
+                }
+                return Ok((sandbox, created));
+            }
             Ok(None) if Instant::now() < deadline => {}
             Ok(None) => return Err(Error::new(ErrorCode::SandboxLost, "the sandbox goes away as soon as it is found")),
             Err(error) => {
@@ -165,7 +171,7 @@ pub(crate) fn claim_setup(spec: &BoxSpec, sandbox_id: &str) -> Setup {
     }
 }
 
-/// What to make for a request. Pulls the image if need be.
+/// What to make for a request, and the id of its image, which is pulled if need be.
 pub(crate) async fn specify(
     host: &Host,
     request: &OpenRequest,
@@ -173,10 +179,10 @@ pub(crate) async fn specify(
     image: &str,
     limits: Limits,
     timeouts: Timeouts,
-) -> Result<BoxSpec> {
+) -> Result<(BoxSpec, String)> {
     let on_pull = told_of_pulls(host, request.on_pull.clone());
     let facts = host.backend.prepare_image(image, request.pull, Some(&on_pull)).await?;
-    Ok(BoxSpec {
+    let spec = BoxSpec {
         claim: crate::key::claim(key),
         image: image.to_owned(),
         setup: Setup {
@@ -200,7 +206,9 @@ pub(crate) async fn specify(
         read_only_root: request.read_only_root,
         persist: request.persist,
         labels: request.labels.clone(),
-    })
+        layer: None,
+    };
+    Ok((spec, facts.id))
 }
 
 /// The caller's own listener, and everybody's.
@@ -236,6 +244,7 @@ pub(crate) fn check_request(request: &OpenRequest) -> Result<()> {
     if request.user.as_deref() == Some("") {
         return Err(Error::invalid("user is empty; leave it out to run as the image's own user"));
     }
+    request.packages.check()?;
     let env: Vec<_> = request.env.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
     check_env(&env)
 }
@@ -253,15 +262,18 @@ pub(crate) fn check_same(request: &OpenRequest, image: &str, sandbox: &Sandbox) 
     Err(Error::invalid(message).with("image", sandbox.image()))
 }
 
-/// Puts into a new sandbox what it was ordered with.
-pub(crate) async fn furnish(sandbox: &Sandbox, request: &OpenRequest) -> Result<()> {
-    // The guest has made it; this is where one that cannot be made, or a user that is not there, is told of.
-    sandbox.mkdir(sandbox.workdir(), None).await.map_err(|error| match error.code() {
+/// The guest has made it; this is where one that cannot be made, or a user that is not there, is told of.
+pub(crate) async fn prove_workdir(guest: &Guest, workdir: &str) -> Result<()> {
+    guest.mkdir(workdir, None).await.map_err(|error| match error.code() {
         Some(ErrorCode::FileExists) => {
-            Error::new(ErrorCode::NotADirectory, format!("workdir {:?} is a file in this image", sandbox.workdir()))
+            Error::new(ErrorCode::NotADirectory, format!("workdir {workdir:?} is a file in this image"))
         }
         _ => error,
-    })?;
+    })
+}
+
+/// Puts into a new sandbox what it was ordered with.
+pub(crate) async fn furnish(sandbox: &Sandbox, request: &OpenRequest) -> Result<()> {
     sandbox.write_many(&request.files).await?;
     if let Some(command) = &request.init {
         let mut exec = crate::ExecRequest::shell("");

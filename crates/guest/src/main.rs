@@ -16,6 +16,7 @@ mod clients;
 mod door;
 mod fd;
 mod files;
+mod hosts;
 mod keeper;
 mod lease;
 mod link;
@@ -64,6 +65,7 @@ fn init(setup: Setup, door: Option<OwnedFd>) -> std::io::Result<()> {
     // Modes are given exactly; commands get the usual umask when they start.
     // SAFETY: sets this process's own mask.
     unsafe { libc::umask(0) };
+    hosts::name_localhost();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .max_blocking_threads(4)

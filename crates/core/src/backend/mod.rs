@@ -39,6 +39,16 @@ pub struct BoxSpec {
     pub persist: bool,
     /// The caller's own.
     pub labels: BTreeMap<String, String>,
+    /// What it starts from instead of the image: the image with packages.
+    #[serde(default)]
+    pub layer: Option<String>,
+}
+
+impl BoxSpec {
+    /// What it starts from.
+    pub fn root(&self) -> &str {
+        self.layer.as_deref().unwrap_or(&self.image)
+    }
 }
 
 /// What came of making a box.
@@ -131,6 +141,8 @@ impl BoxRecord {
 pub struct PruneRequest {
     /// Persistent workspaces too, that no sandbox uses.
     pub volumes: bool,
+    /// Layers with packages too, that no sandbox uses.
+    pub packages: bool,
     /// Only what is at least so old.
     pub older_than: Duration,
     /// Tell, and do nothing.
@@ -144,11 +156,15 @@ pub struct PruneReport {
     pub sandboxes: Vec<String>,
     /// Volumes, by name.
     pub volumes: Vec<String>,
+    /// Layers with packages, by name.
+    pub packages: Vec<String>,
 }
 
 /// What an image says of itself.
 #[derive(Debug, Clone, Default)]
 pub struct ImageFacts {
+    /// What it is, whatever it is called.
+    pub id: String,
     /// Whom commands run as.
     pub user: Option<String>,
 }
@@ -245,6 +261,16 @@ pub trait Backend: Send + Sync {
     /// Removes the persistent workspace of a claim. One that is gone already is fine.
     async fn remove_data(&self, _claim: &str) -> Result<()> {
         Err(unsupported("keep workspaces"))
+    }
+
+    /// Whether a layer that [`Backend::commit`] made is there.
+    async fn has_layer(&self, _layer: &str) -> Result<bool> {
+        Err(unsupported("install packages"))
+    }
+
+    /// Makes a layer of what was changed in a box since it was made from the image with this id.
+    async fn commit(&self, _handle: &str, _layer: &str, _image_id: &str) -> Result<()> {
+        Err(unsupported("install packages"))
     }
 
     /// Removes what no living program needs: what dead ones left half made, and what belongs to older versions.

@@ -126,14 +126,16 @@ impl Guest {
     }
 
     /// As [`Guest::close`], but first the guest itself is told, so that it tells all who are linked; one that does not
-    /// listen is left to its backend.
-    pub(crate) async fn end(&self, error: Error) {
+    /// listen is left to its backend: false.
+    pub(crate) async fn end(&self, error: Error) -> bool {
         let farewell = self.ask_to_end();
         *self.over.write().unwrap_or_else(PoisonError::into_inner) = Some(error.clone());
-        if let Some(farewell) = farewell {
-            let _ = tokio::time::timeout(FAREWELL, farewell.wait()).await;
-        }
+        let heard = match farewell {
+            Some(farewell) => tokio::time::timeout(FAREWELL, farewell.wait()).await.is_ok(),
+            None => false,
+        };
         self.close(error);
+        heard
     }
 
     /// After [`Guest::close`]: the sandbox runs again, and this is its first stream.

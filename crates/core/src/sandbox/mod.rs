@@ -237,20 +237,57 @@ impl Sandbox {
     }
 
     pub(crate) async fn end(&self, reason: &str) -> Result<()> {
+        match self.say_farewell(reason).await {
+            Farewell::Over => Ok(()),
+            // A guest that said it ends may have lied.
+            Farewell::Said | Farewell::Unheard => self.host.backend.remove(&self.body.handle()).await,
+        }
+    }
+
+    /// As [`Sandbox::end`], but where its guest has said that it ends, and with it all there is in the sandbox, the engine
+    /// clears away the rest beside. Until then, it is not listed.
+    pub(crate) async fn retire(self: &Arc<Self>, reason: &str) -> Result<()> {
+        match self.say_farewell(reason).await {
+            Farewell::Over => Ok(()),
+            Farewell::Unheard => self.host.backend.remove(&self.body.handle()).await,
+            Farewell::Said => {
+                let sandbox = Arc::clone(self);
+                let retiring = self.host.retiring.enter(&self.id);
+                self.host.background.spawn(async move {
+                    // What cannot be removed now removes itself, or is there for the next prune.
+                    let _ = sandbox.host.backend.remove(&sandbox.body.handle()).await;
+                    drop(retiring);
+                });
+                Ok(())
+            }
+        }
+    }
+
+    async fn say_farewell(&self, reason: &str) -> Farewell {
         if self.closed.swap(true, Ordering::AcqRel) {
-            return Ok(());
+            return Farewell::Over;
         }
         let over = self.guest.over();
-        self.guest.end(closed_error(&self.id)).await;
+        let heard = self.guest.end(closed_error(&self.id)).await;
         if over.is_none() {
             self.tell_closed(reason);
         }
-        // A guest that said it ends may have lied.
         match over.and_then(|error| error.code()) {
-            Some(ErrorCode::SandboxClosed) => Ok(()),
-            _ => self.host.backend.remove(&self.body.handle()).await,
+            Some(ErrorCode::SandboxClosed) => Farewell::Over,
+            _ if heard => Farewell::Said,
+            _ => Farewell::Unheard,
         }
     }
+}
+
+/// How a guest took it that it shall end.
+enum Farewell {
+    /// It was told before.
+    Over,
+    /// It said that it does.
+    Said,
+    /// It said nothing.
+    Unheard,
 }
 
 fn stopped_error(id: &str) -> Error {

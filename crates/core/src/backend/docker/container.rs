@@ -189,7 +189,7 @@ fn body(engine: &Engine, spec: &BoxSpec, runtime: Option<&str>) -> Result<Contai
         folders
     });
     Ok(ContainerCreateBody {
-        image: Some(spec.image.clone()),
+        image: Some(spec.root().to_owned()),
         entrypoint: Some(vec![GUEST_PATH.to_owned()]),
         cmd: Some(vec!["init".to_owned(), spec.setup.to_argument()]),
         env: Some(spec.env.iter().map(|(name, value)| format!("{name}={value}")).collect()),
@@ -203,6 +203,10 @@ fn body(engine: &Engine, spec: &BoxSpec, runtime: Option<&str>) -> Result<Contai
         // The end of the first link ends PID 1's input: that is how it learns that its host is gone.
         stdin_once: Some(true),
         stop_signal: Some("SIGTERM".to_owned()),
+        // Then the runtime makes a network namespace with nothing but the loopback, and the engine none, which takes as long
+        // as all the rest of a start. It writes no /etc/hosts either: the guest does, where it can. What other runtimes
+        // than the engine's own make of that is not known.
+        network_disabled: Some(!spec.network && !spec.read_only_root && runtime.is_none()),
         healthcheck: Some(HealthConfig { test: Some(vec!["NONE".to_owned()]), ..Default::default() }),
         host_config: Some(HostConfig {
             mounts: Some(mounts),

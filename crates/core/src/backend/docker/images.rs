@@ -35,7 +35,7 @@ async fn inspect(engine: &Engine, image: &str) -> Result<Option<ImageFacts>> {
     match engine.client.inspect_image(image).await {
         Ok(found) => {
             let user = found.config.and_then(|config| config.user).filter(|user| !user.is_empty());
-            Ok(Some(ImageFacts { user }))
+            Ok(Some(ImageFacts { id: found.id.unwrap_or_default(), user }))
         }
         Err(error) if status(&error) == Some(404) => Ok(None),
         Err(error) => Err(engine.error(&format!("look at the image {image}"), error)),

@@ -9,6 +9,7 @@ mod discover;
 mod error;
 mod guest_volume;
 mod images;
+mod layers;
 mod maker;
 mod obituaries;
 mod prune;
@@ -302,6 +303,14 @@ impl Backend for Docker {
 
     async fn remove_data(&self, claim: &str) -> Result<()> {
         data_volume::remove(self.engine().await?, claim).await
+    }
+
+    async fn has_layer(&self, layer: &str) -> Result<bool> {
+        layers::exists(self.engine().await?, layer).await
+    }
+
+    async fn commit(&self, handle: &str, layer: &str, image_id: &str) -> Result<()> {
+        layers::commit(self.engine().await?, handle, layer, image_id).await
     }
 
     async fn prune(&self, request: &PruneRequest) -> Result<PruneReport> {

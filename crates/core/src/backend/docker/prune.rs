@@ -8,7 +8,7 @@ use bollard::models::{ContainerSummary, ContainerSummaryStateEnum};
 use bollard::query_parameters::{ListContainersOptions, ListVolumesOptions, RemoveVolumeOptions};
 
 use super::error::status;
-use super::{Engine, data_volume, guest_volume, maker, records};
+use super::{Engine, data_volume, guest_volume, layers, maker, records};
 use crate::Result;
 use crate::backend::{PruneReport, PruneRequest, now_ms};
 
@@ -27,6 +27,7 @@ pub(super) async fn prune(engine: &Engine, request: &PruneRequest) -> Result<Pru
             report.volumes.push(volume);
         }
     }
+    report.packages = layers::prune(engine, request).await?;
     Ok(report)
 }
 

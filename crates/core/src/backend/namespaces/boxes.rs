@@ -75,6 +75,7 @@ pub(super) fn prove(ground: &Ground, found: &Found) -> Result<()> {
         read_only_root: false,
         persist: false,
         labels: BTreeMap::new(),
+        layer: None,
     };
     match create(ground, found, &spec)? {
         Some((handle, _)) => remove(found, &handle),

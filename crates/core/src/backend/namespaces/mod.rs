@@ -101,7 +101,7 @@ impl Backend for Namespaces {
     }
 
     async fn prepare_image(&self, image: &str, _: PullPolicy, _: Option<&OnPull>) -> Result<ImageFacts> {
-        roots::resolve(image).map(|root| ImageFacts { user: root.user })
+        roots::resolve(image).map(|root| ImageFacts { id: image.to_owned(), user: root.user })
     }
 
     async fn pull(&self, image: &str, _: Option<&OnPull>) -> Result<()> {

@@ -1,0 +1,315 @@
+//! Compute mode: one program in a sandbox of its own.
+//!
+//! Invariant: whatever becomes of the run, and of whoever waits for it, the sandbox is ended. The answer is given when its
+//! guest has said that it ends; the engine makes sure of that beside.
+
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use futures_util::{StreamExt, TryStreamExt, stream};
+use tokio_util::sync::CancellationToken;
+
+use crate::guest::{ExecRequest, ExecResult, GlobRequest, SearchScope, SpawnRequest, check_patterns, leads_out};
+use crate::manager::{Manager, Opened};
+use crate::options::{DEFAULT_WORKDIR, OpenRequest};
+use crate::sandbox::Sandbox;
+use crate::{Command, Error, ErrorCode, FileEntry, FileType, Result, Session};
+
+/// Names that one run may find for its artifacts; those beyond are not even named.
+const MAX_FOUND: u64 = 10_000;
+
+/// What all artifacts of a run may take of this program's memory.
+const MAX_TOTAL: u64 = 256 * 1024 * 1024;
+
+/// Artifacts that are read at once.
+const AT_ONCE: usize = 8;
+
+/// What runs the code.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Runtime {
+    /// Python 3.
+    #[default]
+    Python,
+    /// Node.js.
+    Node,
+    /// The shell: bash where the image has it, else sh.
+    Bash,
+}
+
+impl Runtime {
+    /// `python`, `node` or `bash`, which is also the shortcut of its image.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Runtime::Python => "python",
+            Runtime::Node => "node",
+            Runtime::Bash => "bash",
+        }
+    }
+
+    /// By its name.
+    pub fn parse(name: &str) -> Option<Runtime> {
+        [Runtime::Python, Runtime::Node, Runtime::Bash].into_iter().find(|runtime| runtime.as_str() == name)
+    }
+
+    /// What the code is written to, under the workdir.
+    fn file(self) -> &'static str {
+        match self {
+            Runtime::Python => "main.py",
+            Runtime::Node => "main.js",
+            Runtime::Bash => "main.sh",
+        }
+    }
+
+    /// Programs that run it, the best one first.
+    fn programs(self) -> &'static [&'static str] {
+        match self {
+            Runtime::Python => &["python", "python3"],
+            Runtime::Node => &["node"],
+            Runtime::Bash => &["bash", "sh"],
+        }
+    }
+}
+
+/// A program to run, and what to bring back.
+#[derive(Clone, Default)]
+pub struct RunRequest {
+    /// What runs it.
+    pub runtime: Runtime,
+    /// The sandbox; its scope and session do not matter, and its files are written before the code runs.
+    pub open: OpenRequest,
+    /// The program.
+    pub code: String,
+    /// Its arguments.
+    pub args: Vec<String>,
+    /// Globs under the workdir.
+    pub artifacts: Vec<String>,
+    /// Of the program.
+    pub timeout: Option<Duration>,
+    /// How much of each stream is kept.
+    pub max_output: usize,
+    /// Larger artifacts are only named.
+    pub max_artifact: u64,
+    /// Artifacts beyond so many are only named.
+    pub max_artifacts: usize,
+    /// Ends the run early.
+    pub cancel: CancellationToken,
+}
+
+/// Why an artifact was left where it was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Omitted {
+    /// It alone, or with those before it.
+    TooLarge,
+    /// There were enough before it.
+    TooMany,
+}
+
+/// A file that a run left.
+#[derive(Debug, Clone)]
+pub struct Artifact {
+    /// Under the workdir.
+    pub path: String,
+    /// In bytes.
+    pub size: u64,
+    /// What it holds, or why that is not here.
+    pub content: std::result::Result<Vec<u8>, Omitted>,
+}
+
+/// What came of a run.
+#[derive(Debug, Clone)]
+pub struct RunResult {
+    /// How the program went.
+    pub exec: ExecResult,
+    /// Resolved.
+    pub image: String,
+    /// What it left.
+    pub artifacts: Vec<Artifact>,
+    /// Its parts, in order, and how long each took.
+    pub phases: Vec<(&'static str, Duration)>,
+}
+
+/// Takes the time of one part after the other.
+struct Phases {
+    began: Instant,
+    done: Vec<(&'static str, Duration)>,
+}
+
+impl Phases {
+    fn new() -> Phases {
+        Phases { began: Instant::now(), done: Vec::with_capacity(5) }
+    }
+
+    fn end(&mut self, name: &'static str) {
+        let now = Instant::now();
+        self.done.push((name, now - std::mem::replace(&mut self.began, now)));
+    }
+}
+
+impl Manager {
+    /// Runs a program in a sandbox of its own, which is gone afterwards. A program that fails is a result, not an error.
+    pub async fn run(&self, request: RunRequest) -> Result<RunResult> {
+        let manager = self.clone();
+        // A task of its own: a caller that goes away must not leave a sandbox behind.
+        let running = tokio::spawn(async move { manager.run_and_end(request).await });
+        running.await.map_err(|error| Error::new(ErrorCode::Internal, format!("a run crashed: {error}")))?
+    }
+
+    async fn run_and_end(&self, request: RunRequest) -> Result<RunResult> {
+        check(&request)?;
+        let mut phases = Phases::new();
+        let Opened { sandbox, .. } = self.open(order(&request)).await?;
+        phases.end("connect");
+        let outcome = tokio::select! {
+            outcome = work(&sandbox, &request, &mut phases) => outcome,
+            () = request.cancel.cancelled() => Err(Error::Aborted),
+        };
+        let ended = sandbox.retire("run-ended").await;
+        let (exec, artifacts) = outcome?;
+        ended?;
+        phases.end("destroy");
+        Ok(RunResult { exec, image: sandbox.image().to_owned(), artifacts, phases: phases.done })
+    }
+}
+
+fn check(request: &RunRequest) -> Result<()> {
+    let (file, workdir) = (request.runtime.file(), request.open.workdir.as_deref().unwrap_or(DEFAULT_WORKDIR));
+    let is_code = |path: &str| {
+        let path = path.strip_prefix(workdir).map_or(path, |rest| rest.trim_start_matches('/'));
+        path.trim_start_matches("./") == file
+    };
+    if request.open.files.iter().any(|(path, _)| is_code(path)) {
+        let message = format!("files has {file:?}, which is where the code goes; give it another name");
+        return Err(Error::invalid(message).with("path", file));
+    }
+    check_patterns("artifacts", &request.artifacts)?;
+    if let Some(pattern) = request.artifacts.iter().find(|pattern| leads_out(pattern)) {
+        let message =
+            format!("artifacts has {pattern:?}, which is not below the workdir; let the code copy it to there first");
+        return Err(Error::invalid(message));
+    }
+    if request.code.trim().is_empty() {
+        return Err(Error::invalid("code is empty; give the program to run"));
+    }
+    Ok(())
+}
+
+/// The sandbox to open: nobody else's, with the runtime's image unless told, and without the files, which have a phase of
+/// their own.
+fn order(request: &RunRequest) -> OpenRequest {
+    OpenRequest {
+        session: Session::Isolated,
+        scope: Default::default(),
+        image: request.open.image.clone().or_else(|| Some(request.runtime.as_str().to_owned())),
+        persist: false,
+        files: Vec::new(),
+        cancel: request.cancel.clone(),
+        ..request.open.clone()
+    }
+}
+
+async fn work(sandbox: &Sandbox, request: &RunRequest, phases: &mut Phases) -> Result<(ExecResult, Vec<Artifact>)> {
+    let code = (request.runtime.file().to_owned(), Bytes::from(request.code.clone()));
+    let files: Vec<_> = std::iter::once(code).chain(request.open.files.iter().cloned()).collect();
+    sandbox.write_many(&files).await?;
+    phases.end("prepare_files");
+    let exec = execute(sandbox, request).await?;
+    phases.end("exec");
+    let artifacts = collect(sandbox, request).await?;
+    phases.end("collect_artifacts");
+    Ok((exec, artifacts))
+}
+
+async fn execute(sandbox: &Sandbox, request: &RunRequest) -> Result<ExecResult> {
+    let mut missing = None;
+    for program in request.runtime.programs() {
+        let words = [*program, request.runtime.file()].map(str::to_owned).into_iter().chain(request.args.clone());
+        let spawn = SpawnRequest {
+            command: Command::Program(words.collect()),
+            timeout: request.timeout,
+            max_output: request.max_output,
+            ..SpawnRequest::shell("")
+        };
+        match sandbox.exec(ExecRequest { spawn, stdin: None, cancel: CancellationToken::new() }).await {
+            Err(error) if error.code() == Some(ErrorCode::CommandNotFound) => missing = Some(error),
+            outcome => return outcome,
+        }
+    }
+    let runtime = request.runtime.as_str();
+    let message = format!(
+        "image \"{}\" cannot run {runtime}: it has none of {}; leave image out, or name one that has it",
+        sandbox.image(),
+        request.runtime.programs().join(", ")
+    );
+    let missing = missing.map(|error| error.to_string()).unwrap_or_default();
+    Err(Error::new(ErrorCode::CommandNotFound, message).with("runtime", runtime).with("cause", missing))
+}
+
+async fn collect(sandbox: &Sandbox, request: &RunRequest) -> Result<Vec<Artifact>> {
+    if request.artifacts.is_empty() {
+        return Ok(Vec::new());
+    }
+    let glob = GlobRequest {
+        scope: SearchScope { path: sandbox.workdir().to_owned(), hidden: true, ..SearchScope::default() },
+        patterns: request.artifacts.clone(),
+        max_results: MAX_FOUND,
+    };
+    let mut found: Vec<(String, u64)> = sandbox
+        .glob(&glob)
+        .await?
+        .results
+        .into_iter()
+        .filter_map(|entry| named(sandbox.workdir(), entry))
+        .filter(|(path, _)| path != request.runtime.file())
+        .collect();
+    found.sort();
+    let mut room = MAX_TOTAL;
+    let picked = found.into_iter().enumerate().map(|(index, (path, size))| {
+        let omitted = if index >= request.max_artifacts {
+            Some(Omitted::TooMany)
+        } else if size > request.max_artifact.min(room) {
+            Some(Omitted::TooLarge)
+        } else {
+            room -= size;
+            None
+        };
+        read(sandbox, path, size, omitted)
+    });
+    stream::iter(picked.collect::<Vec<_>>()).buffered(AT_ONCE).try_collect().await
+}
+
+/// Its name under the workdir, where it is a file and has a name that JavaScript can hold.
+fn named(workdir: &str, entry: FileEntry) -> Option<(String, u64)> {
+    let path = String::from_utf8(entry.path).ok()?;
+    let path = path.strip_prefix(workdir)?.trim_start_matches('/').to_owned();
+    (entry.file_type == FileType::File).then_some((path, entry.size))
+}
+
+async fn read(sandbox: &Sandbox, path: String, size: u64, omitted: Option<Omitted>) -> Result<Artifact> {
+    if let Some(omitted) = omitted {
+        return Ok(Artifact { path, size, content: Err(omitted) });
+    }
+    let whole = format!("{}/{path}", sandbox.workdir().trim_end_matches('/'));
+    // What something that the program left behind still writes to it is not waited for.
+    let content = sandbox.read_file(&whole, 0, size).await?;
+    Ok(Artifact { path, size: content.bytes.len() as u64, content: Ok(content.bytes) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(path: &str) -> RunRequest {
+        let open = OpenRequest { files: vec![(path.to_owned(), Bytes::new())], ..OpenRequest::default() };
+        RunRequest { code: "1".to_owned(), open, ..RunRequest::default() }
+    }
+
+    #[test]
+    fn a_file_cannot_take_the_place_of_the_code() {
+        for path in ["main.py", "./main.py", "/workspace/main.py", "/workspace//main.py"] {
+            assert_eq!(check(&request(path)).unwrap_err().code(), Some(ErrorCode::InvalidArgument), "{path}");
+        }
+        for path in ["main.js", "lib/main.py", "/tmp/main.py"] {
+            assert!(check(&request(path)).is_ok(), "{path}");
+        }
+    }
+}

@@ -1,0 +1,83 @@
+/**
+ * Sandboxes as the authors of agents ask for them: in the front matter of a prompt, in YAML, or as an object.
+ *
+ * @example
+ * ```ts
+ * import { parseSandboxConfig, toToolContext } from 'cofferdam/frontmatter';
+ *
+ * const config = parseSandboxConfig(await readFile('agents/coder.prompt', 'utf8'));
+ * const tools = createToolset(manager, toToolContext(config, { scope: { workflow: 'wf_abc123' } }));
+ * ```
+ */
+import type { ToolContext } from '../tools/toolset';
+import type { SandboxConfig } from './config';
+import { Fields, given, RUNTIMES } from './fields';
+import { fault, find, findInPrompt } from './source';
+
+export type { SandboxConfig } from './config';
+
+/**
+ * Reads and checks a configuration: a runtime's name (`python`), YAML, a prompt file with front matter, or an object, with or
+ * without the key `sandbox`. Whatever is wrong with it rejects with `INVALID_ARGUMENT`: the field, the value, what is
+ * allowed, and the line.
+ *
+ * @example
+ * ```ts
+ * parseSandboxConfig('python'); // { mode: 'compute', runtime: 'python', … }
+ * parseSandboxConfig('---\nmodel: any\nsandbox:\n  mode: code\n  runtime: node\n---\nYou are a developer.');
+ * ```
+ */
+export function parseSandboxConfig(source: string | object): SandboxConfig {
+  const found = find(source);
+  if (found === undefined) {
+    throw fault('the front matter has no "sandbox"; write for example "sandbox: python"');
+  }
+  return new Fields(found).config();
+}
+
+/**
+ * As {@link parseSandboxConfig}, for a prompt file that may ask for no sandbox: `undefined` when it has no front matter, or no
+ * `sandbox` in that.
+ */
+export function findSandboxConfig(prompt: string): SandboxConfig | undefined {
+  const found = findInPrompt(prompt);
+  return found && new Fields(found).config();
+}
+
+/**
+ * What `createToolset()` takes, of what an agent's author asked for and what the host knows: the scope above all. Where both
+ * say something, the host wins.
+ *
+ * @example
+ * ```ts
+ * const context = toToolContext(parseSandboxConfig('python'), { scope: { workflow: runId, agent: agentRunId } });
+ * ```
+ */
+export function toToolContext(config: SandboxConfig, host: ToolContext = {}): ToolContext {
+  const { mode, runtime, image, session, share, limits, network, packages } = config;
+  const scope = share === 'agent' ? ofAgent(host.scope) : host.scope;
+  const asked: ToolContext = {
+    mode,
+    ...(mode === 'compute'
+      ? { runtime: RUNTIMES[runtime as keyof typeof RUNTIMES], image }
+      : { image: image ?? runtime }),
+    // Without a scope, the name that everybody has is nobody's in particular.
+    session: session === 'default' ? undefined : session,
+    limits,
+    network,
+    packages: Object.keys(packages).length === 0 ? undefined : packages,
+    idleTimeoutMs: config.idleTimeoutMs,
+    commandTimeoutMs: config.timeoutMs,
+    maxResultBytes: config.maxOutputBytes,
+    maxFileBytes: config.maxFileBytes,
+    maxFiles: config.maxFiles,
+  };
+  return given({ ...given(asked), ...given(host), scope });
+}
+
+function ofAgent(scope: ToolContext['scope']): ToolContext['scope'] {
+  if (scope?.agent === undefined) {
+    throw fault('sandbox.session is "agent": give toToolContext() the agent run as scope.agent');
+  }
+  return { agent: scope.agent };
+}

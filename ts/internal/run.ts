@@ -1,0 +1,48 @@
+/** From the public request of a run to the native one, with the defaults, and back. */
+import type { OpenOptions, RunRequest, RunResult } from '../options';
+import type { NativeRun, NativeRunResult } from './binding';
+import * as check from './check';
+import { toExecResult } from './command';
+import { merge, toNativeOpen } from './open';
+
+export const RUN_TIMEOUT_MS = 2 * 60_000;
+const MAX_OUTPUT_BYTES = 200_000;
+const MAX_ARTIFACT_BYTES = 10_000_000;
+const MAX_ARTIFACTS = 100;
+const RUNTIMES = ['python', 'node', 'bash'];
+
+/**
+ * Of a manager's defaults, a run takes all but what is about sessions, and the image: without one, the runtime says which.
+ */
+export function toNativeRun(defaults: OpenOptions, request: RunRequest): NativeRun {
+  const { runtime = 'python' } = check.object('request', request);
+  if (!RUNTIMES.includes(runtime)) throw check.invalid('runtime', '"python", "node" or "bash"', runtime);
+  const { image, env, files, packages, limits, network = defaults.network } = request;
+  const { scope: _scope, session: _session, persist: _persist, init: _init, ...rest } = defaults;
+  return {
+    runtime,
+    open: toNativeOpen({ ...merge(rest, { env, files, limits }), image, network, packages: packages ?? rest.packages }),
+    code: check.text('code', request.code),
+    args: check.list('args', request.args),
+    artifacts: check.list('artifacts', request.artifacts),
+    timeoutMs: check.timeout('timeoutMs', request.timeoutMs ?? RUN_TIMEOUT_MS),
+    maxOutputBytes: check.count('maxOutputBytes', request.maxOutputBytes ?? MAX_OUTPUT_BYTES),
+    maxArtifactBytes: check.count('maxArtifactBytes', request.maxArtifactBytes ?? MAX_ARTIFACT_BYTES),
+    maxArtifacts: check.count('maxArtifacts', request.maxArtifacts ?? MAX_ARTIFACTS),
+  };
+}
+
+export function toRunResult(runtime: string, native: NativeRunResult): RunResult {
+  return {
+    ...toExecResult(native.exec),
+    runtime,
+    image: native.image,
+    artifacts: native.artifacts.map(({ path, sizeBytes, content, omitted }) => ({
+      path,
+      sizeBytes,
+      content: content ?? null,
+      ...(omitted && { omitted }),
+    })),
+    phases: native.phases,
+  };
+}

@@ -1,0 +1,14 @@
+/**
+ * What is answered to a request that is wrong as a request. The SDK takes code, message and data from it; its own class
+ * would put the code into the message, where the client's puts it again.
+ */
+export class ProtocolError extends Error {
+  readonly code: number;
+  readonly data: Record<string, unknown> | undefined;
+
+  constructor(code: number, message: string, data?: Record<string, unknown>) {
+    super(message);
+    this.code = code;
+    this.data = data;
+  }
+}

@@ -1,0 +1,56 @@
+/** Which calls a person has to approve first, as a program says it. */
+import * as check from '../internal/check';
+import { tools } from './catalogue';
+import { readInput } from './input';
+
+type Answer = boolean | PromiseLike<boolean>;
+
+/**
+ * Whether a call needs approval: all, those for which the function says so, or by the name of the tool.
+ *
+ * @example
+ * ```ts
+ * const needsApproval = { sandbox_fs_delete: true, sandbox_exec: ({ command }) => /\brm\b/.test(`${command}`) };
+ * const tools = sandboxTools(manager, { needsApproval });
+ * ```
+ */
+export type NeedsApproval =
+  | boolean
+  | ((name: string, input: Record<string, unknown>) => Answer)
+  | { readonly [name: string]: boolean | ((input: Record<string, unknown>) => Answer) };
+
+/** What a rule says to a call, as the model wrote it. */
+export type ApprovalRule = (name: string, input: unknown) => Promise<boolean>;
+
+/**
+ * The rule as a function. It is given the input as the tool takes it, with each field by its own name: a model that writes
+ * `cmd` for `command` does not get past it. What the tool will refuse needs nobody's approval.
+ */
+export function approvalRule(rule: NeedsApproval, names: readonly string[]): ApprovalRule {
+  if (typeof rule === 'boolean') return async () => rule;
+  if (typeof rule === 'function') {
+    return async (name, input) => {
+      const taken = takenBy(name, input);
+      return taken !== undefined && rule(name, taken);
+    };
+  }
+  for (const name of Object.keys(check.object('needsApproval', rule))) {
+    // A misspelt name would let pass what it was meant to stop.
+    if (!names.includes(name)) throw check.invalid('a name in needsApproval', `one of ${names.join(', ')}`, name);
+  }
+  return async (name, input) => {
+    const needed = Object.hasOwn(rule, name) ? (rule[name] ?? false) : false;
+    if (typeof needed === 'boolean') return needed;
+    const taken = takenBy(name, input);
+    return taken !== undefined && needed(taken);
+  };
+}
+
+function takenBy(name: string, input: unknown): Record<string, unknown> | undefined {
+  const tool = tools.find(({ definition }) => definition.name === name);
+  try {
+    return tool && (readInput(tool, input) as Record<string, unknown>);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,19 @@
+/** The schema of a tool's input as SDKs have it in their types: that of an object. Ours all are. */
+import type { JsonSchema } from './toolset';
+
+export interface ObjectSchema {
+  [keyword: string]: unknown;
+  type: 'object';
+  properties: { [name: string]: Record<string, unknown> };
+  required: string[];
+}
+
+export function toObjectSchema(schema: JsonSchema): ObjectSchema {
+  const { properties = {}, required = [] } = schema;
+  return {
+    ...schema,
+    type: 'object',
+    properties: properties as ObjectSchema['properties'],
+    required: required as string[],
+  };
+}
