@@ -140,10 +140,12 @@ fn is_host(authority: &str) -> bool {
         Some((v6, port)) => (v6, Some(port.strip_prefix(':').unwrap_or(""))),
         None => authority.split_once(':').map_or((authority, None), |(host, port)| (host, Some(port))),
     };
-    let is_v6 = authority.starts_with('[') && host.parse::<IpAddr>().is_ok();
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b".-".contains(&byte);
-    port.is_none_or(|port| port.parse::<u16>().is_ok())
-        && (is_v6 || (!host.is_empty() && host.bytes().all(allowed) && !host.starts_with(['.', '-'])))
+    let is_named = match authority.starts_with('[') {
+        true => host.parse::<std::net::Ipv6Addr>().is_ok(),
+        false => !host.is_empty() && host.bytes().all(allowed) && !host.starts_with(['.', '-']),
+    };
+    is_named && port.is_none_or(|port| port.parse::<u16>().is_ok())
 }
 
 #[cfg(test)]

@@ -10,7 +10,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::rc::Rc;
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags, mkdirat, openat, openat2, renameat, statat, unlinkat};
+use rustix::fs::{
+    AtFlags, FileType, Mode, OFlags, ResolveFlags, chmodat, mkdirat, openat, openat2, renameat, statat, unlinkat,
+};
 use rustix::io::Errno;
 
 use super::budget::Budget;
@@ -72,36 +74,40 @@ impl Root {
         }
         let flags = OFlags::PATH | OFlags::DIRECTORY;
         let folder = match self.resolve(path, flags) {
-            Err(Errno::NOENT) => {
-                self.make(path)?;
-                self.resolve(path, flags)
-            }
-            outcome => outcome,
+            Err(Errno::NOENT) => self.make(path)?,
+            outcome => outcome.map_err(|error| unreachable(path, error))?,
         };
-        let folder = Rc::new(folder.map_err(|error| unreachable(path, error))?);
+        let folder = Rc::new(folder);
         self.last = Some((path.to_vec(), folder.clone()));
         Ok(folder)
     }
 
-    fn make(&mut self, path: &[u8]) -> Result<()> {
-        let ends = path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(index, _)| index);
-        for end in ends.chain([path.len()]).collect::<Vec<_>>() {
-            let (above, name) = split(&path[..end]);
-            let folder = self.resolve(above, OFlags::PATH | OFlags::DIRECTORY).map_err(|e| unreachable(path, e))?;
-            match mkdirat(&folder, os(name), Mode::from_raw_mode(0o755)) {
-                // A mask must not decide what an image looks like.
-                Ok(()) => {
+    /// From folder to folder, each opened once: a path may be very deep.
+    fn make(&mut self, path: &[u8]) -> Result<OwnedFd> {
+        let failed = |error| unreachable(path, error);
+        let flags = OFlags::PATH | OFlags::DIRECTORY;
+        let mut folder = self.resolve(b"", flags).map_err(failed)?;
+        let mut end = 0;
+        for name in path.split(|byte| *byte == b'/') {
+            end += name.len() + usize::from(end > 0);
+            let enter = || openat(&folder, os(name), flags | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty());
+            let entered = match enter() {
+                Err(Errno::NOENT) => {
                     self.budget.entries(1)?;
-                    let made = openat(&folder, os(name), OFlags::RDONLY | OFlags::NOFOLLOW, Mode::empty());
-                    made.and_then(|made| rustix::fs::fchmod(made, Mode::from_raw_mode(0o755)))
-                        .map_err(|error| unreachable(path, error))?;
+                    let mode = Mode::from_raw_mode(0o755);
+                    mkdirat(&folder, os(name), mode).map_err(failed)?;
+                    // A mask must not decide what an image looks like.
+                    chmodat(&folder, os(name), mode, AtFlags::empty()).map_err(failed)?;
                     self.implied.push(path[..end].to_vec());
+                    enter()
                 }
-                Err(Errno::EXIST) => {}
-                Err(error) => return Err(unreachable(path, error)),
-            }
+                // A link to a folder is one, seen from the root.
+                Err(Errno::NOTDIR | Errno::LOOP) => self.resolve(&path[..end], flags),
+                outcome => outcome,
+            };
+            folder = entered.map_err(failed)?;
         }
-        Ok(())
+        Ok(folder)
     }
 
     /// Takes away whatever has the name. What was known about paths may be wrong then.
