@@ -21,11 +21,22 @@ impl Default for Limits {
     }
 }
 
+/// Names that have to be remembered until a layer is done: of folders and of what is removed. They take memory, and an archive of
+/// nothing else is small.
+const NAMES: u64 = 256 * 1024 * 1024;
+
 /// What is left of it.
 #[derive(Debug, Clone)]
 pub(crate) struct Budget {
     limits: Limits,
-    spent: Arc<(AtomicU64, AtomicU64)>,
+    spent: Arc<Spent>,
+}
+
+#[derive(Debug, Default)]
+struct Spent {
+    bytes: AtomicU64,
+    entries: AtomicU64,
+    names: AtomicU64,
 }
 
 impl Budget {
@@ -35,12 +46,17 @@ impl Budget {
 
     pub(crate) fn bytes(&self, count: u64) -> Result<()> {
         let most = self.limits.bytes;
-        self.spend(&self.spent.0, count, most, || format!("it unpacks to more than {most} bytes"))
+        self.spend(&self.spent.bytes, count, most, || format!("it unpacks to more than {most} bytes"))
     }
 
     pub(crate) fn entries(&self, count: u64) -> Result<()> {
         let most = self.limits.entries;
-        self.spend(&self.spent.1, count, most, || format!("it has more than {most} files, folders and links"))
+        self.spend(&self.spent.entries, count, most, || format!("it has more than {most} files, folders and links"))
+    }
+
+    pub(crate) fn name(&self, name: &[u8]) -> Result<()> {
+        let what = || format!("the names of its folders take more than {NAMES} bytes");
+        self.spend(&self.spent.names, name.len() as u64, NAMES, what)
     }
 
     fn spend(&self, spent: &AtomicU64, count: u64, most: u64, what: impl FnOnce() -> String) -> Result<()> {

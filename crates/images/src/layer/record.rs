@@ -11,6 +11,7 @@ use crate::error::{ImageError, Result};
 pub(crate) const FILES: &str = "fs";
 const RECORD: &str = "layer.json";
 const OWNERS: &str = "owners";
+const IMPLIED: &str = "implied";
 
 /// A layer, counted.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -21,8 +22,8 @@ pub(crate) struct LayerRecord {
     pub(crate) entries: u64,
     /// Nothing of the layers below is seen: an overlay does not look for that mark at its root.
     pub(crate) hides_all_below: bool,
-    /// Folders that had to be made and were not described: the layers below may say what they are like.
-    pub(crate) implied: Vec<Vec<u8>>,
+    /// Folders that had to be made and were not described: the layers below may say what they are like. Which, a list says.
+    pub(crate) implied: u64,
     /// Skipped: a sandbox has its own.
     pub(crate) devices: u64,
     /// Attributes that the file system or our rights do not allow, or that are not a layer's to set.
@@ -42,6 +43,20 @@ impl LayerRecord {
         let content = serde_json::to_vec(self).unwrap_or_default();
         std::fs::write(&path, content).map_err(ImageError::storage("write", &path))
     }
+}
+
+/// The folders of a layer that it does not describe.
+pub(crate) fn implied(layer: &Path) -> Vec<Vec<u8>> {
+    let content = std::fs::read(layer.join(IMPLIED)).unwrap_or_default();
+    content.split(|byte| *byte == 0).filter(|path| !path.is_empty()).map(<[u8]>::to_vec).collect()
+}
+
+pub(super) fn write_implied(layer: &Path, paths: &[Vec<u8>]) -> Result<()> {
+    if paths.is_empty() {
+        return Ok(());
+    }
+    let path = layer.join(IMPLIED);
+    std::fs::write(&path, paths.join(&0)).map_err(ImageError::storage("write", &path))
 }
 
 /// Whom something in a layer belongs to, where it could not be given to them.

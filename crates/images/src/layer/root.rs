@@ -94,6 +94,7 @@ impl Root {
             let entered = match enter() {
                 Err(Errno::NOENT) => {
                     self.budget.entries(1)?;
+                    self.budget.name(&path[..end])?;
                     let mode = Mode::from_raw_mode(0o755);
                     mkdirat(&folder, os(name), mode).map_err(failed)?;
                     // A mask must not decide what an image looks like.

@@ -16,7 +16,7 @@ use rustix::io::Errno;
 use super::budget::Budget;
 use super::content::write_content;
 use super::name::{Name, clean};
-use super::record::{FILES, LayerRecord, LeftOwner, Owners};
+use super::record::{FILES, LayerRecord, LeftOwner, Owners, write_implied};
 use super::root::{Root, create, is_folder, os, split};
 use super::tarball::{Entry, Kind, Tarball, told};
 use super::whiteout;
@@ -38,6 +38,7 @@ pub(crate) fn unpack(stream: impl Read, layer: &Path, budget: Budget) -> Result<
         root,
         budget,
         may_give: rustix::process::geteuid().is_root(),
+        layer,
         owners: Owners::beside(layer),
         folders: BTreeMap::new(),
         removed: BTreeSet::new(),
@@ -59,6 +60,7 @@ struct Unpacking<'a> {
     budget: Budget,
     /// Things to others.
     may_give: bool,
+    layer: &'a Path,
     owners: Owners<'a>,
     /// Finished when all is in them: a folder that nobody may write to could not be filled.
     folders: BTreeMap<Vec<u8>, FolderMeta>,
@@ -80,10 +82,12 @@ impl Unpacking<'_> {
         match Name::parse(&entry.path)? {
             Name::Nothing => Ok(()),
             Name::Removed(path) => {
+                self.budget.name(&path)?;
                 self.removed.insert(path);
                 Ok(())
             }
             Name::Opaque(path) => {
+                self.budget.name(&path)?;
                 self.opaque.insert(path);
                 Ok(())
             }
@@ -145,6 +149,7 @@ impl Unpacking<'_> {
         let mode = self.give(path, entry, |uid, gid| fchown(&folder, uid, gid))?;
         self.set_attributes(&folder, entry);
         let stat = fstat(&folder).map_err(failed("look at", path))?;
+        self.budget.name(path)?;
         self.folders.insert(path.to_vec(), FolderMeta { inode: stat.st_ino, mode, mtime: entry.mtime });
         Ok(())
     }
@@ -285,8 +290,10 @@ impl Unpacking<'_> {
             }
         }
         self.record.owners_left_out = self.owners.finish()?;
-        let described = |path: &Vec<u8>| !self.folders.contains_key(path);
-        self.record.implied = self.root.into_implied().into_iter().filter(described).collect();
+        let undescribed = |path: &Vec<u8>| !self.folders.contains_key(path);
+        let implied: Vec<Vec<u8>> = self.root.into_implied().into_iter().filter(undescribed).collect();
+        write_implied(self.layer, &implied)?;
+        self.record.implied = implied.len() as u64;
         Ok(self.record)
     }
 

@@ -66,8 +66,9 @@ impl Wire {
         let url = request.uri().clone();
         let is_local = url.authority().is_some_and(|authority| is_loopback(authority.as_str()));
         if url.scheme_str() != Some("https") && !is_local {
-            let message = format!("{url} is not encrypted, and not on this machine: it is not asked");
-            return Err(ImageError::new(ImageErrorKind::Unreachable, message));
+            let message =
+                format!("{url} is not encrypted, and not on this machine: it is not asked. Use a registry with TLS");
+            return Err(ImageError::unsupported(message));
         }
         let answer = tokio::time::timeout(self.patience, self.client.request(request)).await;
         answer.map_err(|_| self.late(&url))?.map_err(|error| odd(&url, &error))
