@@ -8,6 +8,8 @@ use crate::error::{ImageError, ImageErrorKind, Result};
 pub(crate) const IMAGES: &str = "images";
 pub(crate) const NAMES: &str = "names";
 pub(crate) const LAYERS: &str = "layers";
+/// One more layer for images that need it, by the image's digest.
+pub(crate) const SEAMS: &str = "seams";
 pub(crate) const LOCKS: &str = "locks";
 /// What is not whole yet, and what is on its way out.
 pub(crate) const DRAFTS: &str = "drafts";
@@ -48,7 +50,7 @@ pub(crate) fn prepare(folder: &Path) -> Result<()> {
         let closed = std::fs::Permissions::from_mode(0o700);
         std::fs::set_permissions(folder, closed).map_err(ImageError::storage("close the image store", folder))?;
     }
-    for part in [IMAGES, NAMES, LAYERS, LOCKS, DRAFTS] {
+    for part in [IMAGES, NAMES, LAYERS, SEAMS, LOCKS, DRAFTS] {
         let part = folder.join(part);
         builder.create(&part).map_err(ImageError::storage("make", &part))?;
     }

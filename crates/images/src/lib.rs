@@ -23,6 +23,7 @@ mod prune;
 mod records;
 mod reference;
 mod registry;
+mod seam;
 mod store;
 
 pub use error::{ImageError, ImageErrorKind, Result};

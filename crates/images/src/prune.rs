@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::time::{Duration, SystemTime};
 
 use crate::digest::Digest;
+use crate::discard::discard;
 use crate::error::{ImageError, ImageErrorKind, Result};
 use crate::lock::{Lock, Share};
 use crate::store::{ImageStore, needed};
@@ -112,6 +113,8 @@ impl ImageStore {
         let Ok(id) = id.parse() else { return Ok(false) };
         let Some(lock) = Lock::try_take(&self.image_lock(&id), Share::One)? else { return Ok(false) };
         self.records.remove_image(&id)?;
+        let seam = self.seam(&id);
+        discard(&seam).map_err(ImageError::storage("remove", &seam))?;
         lock.retire();
         Ok(true)
     }

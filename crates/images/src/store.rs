@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -10,6 +11,7 @@ use futures_util::{StreamExt, TryStreamExt, stream};
 use crate::archive::{Archive, Archived};
 use crate::credentials::docker_config;
 use crate::digest::Digest;
+use crate::discard::discard;
 use crate::error::{ImageError, ImageErrorKind, Result};
 use crate::folder;
 use crate::layer::{Budget, Limits};
@@ -20,6 +22,7 @@ use crate::progress::{Herald, OnProgress};
 use crate::records::{NameRecord, Records};
 use crate::reference::{Reference, Wanted};
 use crate::registry::{Registry, Wire};
+use crate::seam::sew;
 
 /// Layers that are brought at the same time, as docker does.
 const AT_ONCE: usize = 3;
@@ -184,9 +187,7 @@ impl ImageStore {
     }
 
     async fn load_all(&self, path: &Path) -> Result<String> {
-        static NEXT: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
-        let number = NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        let scratch = self.folder.join(folder::DRAFTS).join(format!("archive-{}-{number}", std::process::id()));
+        let scratch = self.draft("archive");
         let (path, budget) = (path.to_owned(), Budget::new(self.options.limits));
         let opening = tokio::task::spawn_blocking(move || {
             let archive = Archive::open(&path, &scratch, budget)?;
@@ -216,7 +217,7 @@ impl ImageStore {
         let names = names.iter().filter(|name| is_name(name)).map(|name| Reference::parse(name));
         let names = names.collect::<Result<Vec<_>>>()?;
         let _lock = Lock::take(&self.image_lock(&id), Share::Users, || ()).await?;
-        self.records.keep_image(&id, &raw_configuration)?;
+        self.keep_image(&id, &raw_configuration, &configuration)?;
         drop(layers);
         for name in &names {
             let record = NameRecord { reference: name.to_string(), id: id.clone(), digest: digest.clone() };
@@ -260,7 +261,7 @@ impl ImageStore {
         layers: Vec<Held>,
     ) -> Result<Image> {
         let lock = Lock::take(&self.image_lock(&record.id), Share::Users, || ()).await?;
-        self.records.keep_image(&record.id, raw_configuration)?;
+        self.keep_image(&record.id, raw_configuration, &configuration)?;
         // From here on the record keeps them.
         drop(layers);
         self.records.keep_name(record)?;
@@ -268,9 +269,10 @@ impl ImageStore {
     }
 
     fn image(&self, id: &Digest, digest: Option<Digest>, configuration: Configuration, lock: Lock) -> Image {
-        let layers = self.lowers(&configuration);
+        let mut layers = self.lowers(&configuration);
+        layers.extend(Some(self.seam(id)).filter(|seam| seam.is_dir()));
         Image {
-            layers: layers.iter().map(|layer| self.layers.files(layer)).collect(),
+            layers,
             config: configuration.config,
             id: id.to_string(),
             digest: digest.as_ref().unwrap_or(id).to_string(),
@@ -279,7 +281,7 @@ impl ImageStore {
     }
 
     /// As an overlay takes them: none twice, and none that is not seen.
-    fn lowers(&self, configuration: &Configuration) -> Vec<Digest> {
+    fn lowers(&self, configuration: &Configuration) -> Vec<PathBuf> {
         let mut lowers: Vec<Digest> = Vec::new();
         for layer in needed(configuration).into_iter().rev() {
             // All that a layer does, it does again further up.
@@ -292,8 +294,36 @@ impl ImageStore {
                 break;
             }
         }
-        lowers.reverse();
-        lowers
+        lowers.iter().rev().map(|layer| self.layers.files(layer)).collect()
+    }
+
+    pub(crate) fn seam(&self, id: &Digest) -> PathBuf {
+        self.folder.join(folder::SEAMS).join(id.hex())
+    }
+
+    /// The record of an image, when all that it says is there.
+    fn keep_image(&self, id: &Digest, raw_configuration: &[u8], configuration: &Configuration) -> Result<()> {
+        let layers = self.lowers(configuration);
+        let is_plain = |layer: &Digest| self.layers.record(layer).is_none_or(|record| record.implied == 0);
+        if !needed(configuration).iter().all(is_plain) && !self.seam(id).exists() {
+            let draft = self.draft("seam");
+            std::fs::create_dir(&draft).map_err(ImageError::storage("make", &draft))?;
+            let sewn = sew(&layers, &draft);
+            if matches!(sewn, Ok(true)) {
+                // Whoever was faster made the same.
+                let _ = std::fs::rename(&draft, self.seam(id));
+            }
+            discard(&draft).map_err(ImageError::storage("remove", &draft))?;
+            sewn?;
+        }
+        self.records.keep_image(id, raw_configuration)
+    }
+
+    /// A name that nobody else has.
+    fn draft(&self, what: &str) -> PathBuf {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        self.folder.join(folder::DRAFTS).join(format!("{what}-{}-{number}", std::process::id()))
     }
 
     fn wire(&self) -> Result<Wire> {

@@ -52,7 +52,7 @@ async fn images_share_layers_and_prune_leaves_what_is_used() {
     assert_eq!(other.prune(PruneOptions::default()).await.unwrap().images.len(), 0);
     drop(copy);
     assert_eq!(other.prune(PruneOptions::default()).await.unwrap().layers, 2);
-    for part in ["layers", "images", "names", "locks", "drafts"] {
+    for part in ["layers", "images", "names", "seams", "locks", "drafts"] {
         assert_eq!(std::fs::read_dir(place.path("store").join(part)).unwrap().count(), 0, "{part}");
     }
 }
@@ -229,6 +229,38 @@ async fn a_layer_that_hides_all_below_is_the_lowest() {
     // The same layer twice is one, where it counts.
     let twice = load(&place, &store, "test/twice:1", vec![one("a"), one("b"), one("a")]).await;
     assert!(twice.layers.len() == 2 && twice.layers[1].join("a").exists());
+}
+
+#[tokio::test]
+async fn folders_that_a_layer_does_not_describe_stay_as_they_were() {
+    if !is_root() {
+        return skipped("overlays of root", "this is not root");
+    }
+    let place = Place::new();
+    let store = ImageStore::new(place.path("store"));
+    let base = Layer::new()
+        .folder("tmp", 0o1777)
+        .owned(EntryType::Directory, b"home", b"", 0o750, b"", (12, 34))
+        .folder("home/deep", 0o700)
+        .folder("described", 0o700)
+        .finish();
+    let top = Layer::new()
+        .file("tmp/x", "")
+        .file("home/deep/x", "")
+        .folder("described", 0o711)
+        .file("described/x", "")
+        .file("new/x", "")
+        .finish();
+    let image = load(&place, &store, "test/seam:1", vec![base, top]).await;
+    let script =
+        "cd \"$MERGED\" && stat -c '%n %a %u:%g %Y' tmp home home/deep described new | cut -d' ' -f1-3 && ls -A . *";
+    let seen = in_overlay(&image.layers, &place, User::Root, script);
+    let expected = "tmp 1777 0:0\nhome 750 12:34\nhome/deep 700 0:0\ndescribed 711 0:0\nnew 755 0:0\n";
+    assert!(seen.starts_with(expected), "{seen}");
+    assert!(seen.contains("tmp:\nx\n") && seen.contains("home:\ndeep\n"), "{seen}");
+    drop(image);
+    store.prune(PruneOptions::default()).await.unwrap();
+    assert_eq!(std::fs::read_dir(place.path("store/seams")).unwrap().count(), 0);
 }
 
 /// On a thread without rights, whose own threads have none either: the whole store as an ordinary user.

@@ -14,7 +14,7 @@ mod whiteout;
 pub use budget::Limits;
 pub(crate) use budget::{Budget, Metered};
 pub(crate) use expand::expand;
-pub(crate) use record::{FILES, LayerRecord};
+pub(crate) use record::{FILES, LayerRecord, implied};
 pub use record::{LeftOwner, left_owners};
 pub(crate) use tarball::{Kind, Tarball, unreadable};
 pub(crate) use unpack::unpack;

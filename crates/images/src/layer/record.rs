@@ -45,9 +45,9 @@ impl LayerRecord {
     }
 }
 
-/// The folders of a layer that it does not describe.
-pub(crate) fn implied(layer: &Path) -> Vec<Vec<u8>> {
-    let content = std::fs::read(layer.join(IMPLIED)).unwrap_or_default();
+/// The folders of a layer that it does not describe, by the layer's folder for overlays.
+pub(crate) fn implied(files: &Path) -> Vec<Vec<u8>> {
+    let content = std::fs::read(files.with_file_name(IMPLIED)).unwrap_or_default();
     content.split(|byte| *byte == 0).filter(|path| !path.is_empty()).map(<[u8]>::to_vec).collect()
 }
 
