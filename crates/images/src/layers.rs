@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::archive::Archive;
 use crate::digest::{Digest, Hashing};
@@ -20,6 +21,9 @@ const EMPTY: &str = "sha256:5f70bf18a086007016e948b04aed3b82103a36bea41755b6cddf
 const EMPTY_TAR: &[u8] = &[0; 1024];
 
 const BUFFER: usize = 256 * 1024;
+
+/// With much to spare.
+const MOMENT: Duration = Duration::from_secs(3600);
 
 /// Where layers are kept.
 #[derive(Debug, Clone)]
@@ -150,27 +154,39 @@ impl Layers {
         discard(&gone).map_err(ImageError::storage("remove", &gone))?;
         let place = self.place(layer);
         std::fs::rename(&place, &gone).map_err(ImageError::storage("remove", &place))?;
-        lock.retire();
         discard(&gone).map_err(ImageError::storage("remove", &gone))?;
+        lock.retire();
         Ok(true)
     }
 
     /// Takes away what processes left behind that ended in the middle.
     pub(crate) fn sweep(&self) -> Result<()> {
         let entries = std::fs::read_dir(&self.drafts).map_err(ImageError::storage("list", &self.drafts))?;
-        for entry in entries.filter_map(io::Result::ok) {
-            let name = entry.file_name().to_string_lossy().into_owned();
-            let layer = name.trim_start_matches("gone-").trim_end_matches(".part");
-            // Whoever works on it has its lock.
-            if let Some(lock) = Lock::try_take(&self.lock(layer), Share::One)? {
-                discard(&entry.path()).map_err(ImageError::storage("remove", &entry.path()))?;
-                if !self.folder.join(layer).exists() {
-                    lock.retire();
+        for path in entries.filter_map(io::Result::ok).map(|entry| entry.path()) {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            let hex = name.trim_start_matches("gone-").trim_end_matches(".part");
+            let failed = || ImageError::storage("remove", &path);
+            match format!("sha256:{hex}").parse::<Digest>() {
+                // Whoever works on it has its lock.
+                Ok(layer) => {
+                    let Some(lock) = Lock::try_take(&self.lock(hex), Share::One)? else { continue };
+                    discard(&path).map_err(failed())?;
+                    if !self.place(&layer).exists() {
+                        lock.retire();
+                    }
                 }
+                // Anything else takes a moment to write.
+                Err(_) if age(&path) > MOMENT => discard(&path).map_err(failed())?,
+                Err(_) => {}
             }
         }
         Ok(())
     }
+}
+
+fn age(path: &Path) -> Duration {
+    let modified = path.symlink_metadata().and_then(|there| there.modified());
+    modified.ok().and_then(|modified| modified.elapsed().ok()).unwrap_or_default()
 }
 
 /// Whether a failure is this machine's, and the download is worth keeping.

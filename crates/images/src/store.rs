@@ -89,7 +89,7 @@ pub struct ImageStore {
     pub(crate) options: StoreOptions,
     pub(crate) records: Records,
     pub(crate) layers: Layers,
-    wire: OnceLock<Wire>,
+    wire: Wire,
     ready: OnceLock<()>,
 }
 
@@ -105,7 +105,8 @@ impl ImageStore {
         let part = |name: &str| folder.join(name);
         let records = Records::new(part(folder::IMAGES), part(folder::NAMES), part(folder::DRAFTS));
         let layers = Layers::new(part(folder::LAYERS), part(folder::LOCKS), part(folder::DRAFTS));
-        ImageStore { folder, options, records, layers, wire: OnceLock::new(), ready: OnceLock::new() }
+        let wire = Wire::new(options.patience);
+        ImageStore { folder, options, records, layers, wire, ready: OnceLock::new() }
     }
 
     /// The image of this name, from the store or from its registry.
@@ -164,7 +165,7 @@ impl ImageStore {
 
     async fn pull(&self, name: &Reference, herald: &Herald) -> Result<Image> {
         herald.say(format!("Pulling from {}", name.repository));
-        let registry = Registry::new(self.wire()?, name.clone(), self.options.docker_config.clone());
+        let registry = Registry::new(self.wire.clone(), name.clone(), self.options.docker_config.clone());
         let (manifest, digest) = registry.manifest().await?;
         let id = manifest.config.digest.clone();
         let record = NameRecord { reference: name.to_string(), id: id.clone(), digest: Some(digest.clone()) };
@@ -324,14 +325,6 @@ impl ImageStore {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         self.folder.join(folder::DRAFTS).join(format!("{what}-{}-{number}", std::process::id()))
-    }
-
-    fn wire(&self) -> Result<Wire> {
-        if let Some(wire) = self.wire.get() {
-            return Ok(wire.clone());
-        }
-        let wire = Wire::new(self.options.patience)?;
-        Ok(self.wire.get_or_init(|| wire).clone())
     }
 }
 

@@ -9,8 +9,8 @@ use std::process::{Command, Stdio};
 use cofferdam_images::{Image, ImageStore, PullPolicy};
 use support::{Place, Seen, User, in_overlay, is_root, look, skipped};
 
-/// The ones that the engine of the tests has.
-const IMAGES: [&str; 4] = ["alpine:3.19", "ubuntu:22.04", "python:3.11-slim", "node:20-slim"];
+/// Of those that the engine of the tests has.
+const IMAGES: [&str; 3] = ["alpine:3.19", "ubuntu:22.04", "python:3.11-slim"];
 
 fn docker(arguments: &[&str]) -> String {
     let output = Command::new("docker").args(arguments).output().unwrap();

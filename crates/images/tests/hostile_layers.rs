@@ -1,49 +1,16 @@
-//! Layers that want out, or too much: whatever they say, only their own folder changes, and what is wrong is said.
+//! Layers that want out: whatever they say, only their own folder changes, and what is wrong is said.
 
+#[path = "support/hostile.rs"]
+mod hostile;
 mod support;
 
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use cofferdam_images::{ImageError, ImageErrorKind, ImageStore, Limits, PullPolicy, StoreOptions};
-use support::{Layer, Place, image, layout, look, plain};
+use cofferdam_images::ImageErrorKind;
+use hostile::{read, refused, try_layer};
+use support::{Layer, Place, look};
 use tar::EntryType;
-
-const MIB: u64 = 1024 * 1024;
-
-/// Loads one layer and checks that nothing but the store changed. Gives where it was unpacked.
-fn try_layer(place: &Place, layer: Vec<u8>) -> Result<PathBuf, ImageError> {
-    let limits = Limits { bytes: 8 * MIB, entries: 10_000 };
-    std::fs::create_dir_all(place.path("outside")).unwrap();
-    std::fs::write(place.path("outside/kept"), "kept").unwrap();
-    layout(&place.path("layout"), &image(&plain(vec![layer])), "test/hostile:1");
-    let before = place.everything_but(&["store"]);
-    let options = StoreOptions { limits, ..StoreOptions::default() };
-    let store = ImageStore::with(place.path("store"), options);
-    let outcome = run(async {
-        let name = store.load(&place.path("layout")).await?;
-        assert_eq!(name, "docker.io/test/hostile:1");
-        store.prepare(&name, PullPolicy::Never, None).await
-    });
-    assert_eq!(place.everything_but(&["store"]), before, "something outside the store changed");
-    let image = outcome.inspect_err(|_| {
-        assert_eq!(std::fs::read_dir(place.path("store/layers")).unwrap().count(), 0, "a refused layer was kept");
-        assert_eq!(std::fs::read_dir(place.path("store/drafts")).unwrap().count(), 0, "a refused layer left something");
-    })?;
-    Ok(image.layers[0].clone())
-}
-
-fn run<T>(future: impl Future<Output = T>) -> T {
-    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
-}
-
-fn refused(layer: Vec<u8>) -> ImageError {
-    try_layer(&Place::new(), layer).expect_err("the layer was taken")
-}
-
-fn read(path: impl AsRef<Path>) -> String {
-    std::fs::read_to_string(path).unwrap()
-}
 
 #[test]
 fn names_that_lead_up_are_refused() {
@@ -270,107 +237,6 @@ fn long_names_are_taken_in_both_spellings() {
 }
 
 #[test]
-fn names_and_attributes_take_no_memory_without_bounds() {
-    for kind in [EntryType::XHeader, EntryType::GNULongName, EntryType::GNULongLink, EntryType::XGlobalHeader] {
-        let error = refused(Layer::new().entry(kind, b"x", b"", 0, &vec![b'1'; 2 << 20]).file("a", "").finish());
-        assert_eq!(error.kind, ImageErrorKind::InvalidLayer);
-        assert!(error.message.contains("is the most"), "{error}");
-    }
-    for records in [&b"99 path=x\n"[..], b"x", b"0 \n", b"6 path\n", b"18446744073709551615 a=b\n"] {
-        let error = refused(Layer::new().entry(EntryType::XHeader, b"x", b"", 0, records).file("a", "").finish());
-        assert_eq!(error.kind, ImageErrorKind::InvalidLayer, "{records:?}");
-    }
-}
-
-/// A header of GNU's sparse kind: `(offset, length)` of its pieces.
-fn sparse(size: u64, stored: u64, pieces: &[(u64, u64)]) -> Vec<u8> {
-    let mut header = tar::Header::new_gnu();
-    header.set_entry_type(EntryType::GNUSparse);
-    header.set_size(stored);
-    header.set_mode(0o644);
-    header.set_uid(0);
-    header.set_gid(0);
-    header.set_mtime(0);
-    let bytes = header.as_mut_bytes();
-    bytes[..4].copy_from_slice(b"holy");
-    let mut put = |at: usize, value: u64| {
-        let mut field = [0; 12];
-        field[4..].copy_from_slice(&value.to_be_bytes());
-        field[0] = 0x80;
-        bytes[at..at + 12].copy_from_slice(&field);
-    };
-    for (index, (offset, length)) in pieces.iter().enumerate() {
-        put(386 + index * 24, *offset);
-        put(398 + index * 24, *length);
-    }
-    put(483, size);
-    header.set_cksum();
-    header.as_bytes().to_vec()
-}
-
-#[test]
-fn files_with_holes_keep_them_and_count_in_full() {
-    let place = Place::new();
-    let size = 6 * MIB;
-    let layer = Layer::new().raw(&sparse(size, 8, &[(4096, 4), (size - 4, 4)])).content(b"headtail").finish();
-    let files = try_layer(&place, layer).unwrap();
-    let there = files.join("holy").metadata().unwrap();
-    assert_eq!(there.len(), size);
-    assert!(there.blocks() * 512 < MIB, "{} blocks", there.blocks());
-    let content = std::fs::read(files.join("holy")).unwrap();
-    assert_eq!((&content[4096..4100], &content[content.len() - 4..]), (&b"head"[..], &b"tail"[..]));
-    assert!(content[..4096].iter().all(|byte| *byte == 0));
-
-    let huge = Layer::new().raw(&sparse(1 << 50, 4, &[(0, 4)])).content(b"head").finish();
-    let error = refused(huge);
-    assert_eq!(error.kind, ImageErrorKind::TooLarge);
-    assert!(error.message.contains("unpacks to more than"), "{error}");
-
-    for (size, stored, pieces) in
-        [(10, 4, &[(8, 4)][..]), (10, 4, &[(0, 2)]), (10, 4, &[(4, 2), (0, 2)]), (10, 4, &[(u64::MAX >> 1, 4)])]
-    {
-        let error = refused(Layer::new().raw(&sparse(size, stored, pieces)).content(b"1234").finish());
-        assert_eq!(error.kind, ImageErrorKind::InvalidLayer, "{pieces:?}");
-    }
-    let odd = Layer::new().pax(&[("GNU.sparse.major", b"1"), ("GNU.sparse.minor", b"0")]).file("x", "0\n").finish();
-    assert_eq!(refused(odd).kind, ImageErrorKind::Unsupported);
-}
-
-#[test]
-fn zeros_take_no_space() {
-    let place = Place::new();
-    let content = "\0".repeat(4 << 20) + "end";
-    let files = try_layer(&place, Layer::new().file("zeros", &content).finish()).unwrap();
-    let there = files.join("zeros").metadata().unwrap();
-    assert!(there.blocks() * 512 < MIB);
-    assert_eq!(read(files.join("zeros")), content);
-}
-
-#[test]
-fn more_than_the_limits_is_refused_by_name() {
-    let error = refused(Layer::new().file("big", &"x".repeat(9 << 20)).finish());
-    assert_eq!(error.kind, ImageErrorKind::TooLarge);
-    assert!(error.message.contains("more than 8388608 bytes"), "{error}");
-    assert!(error.message.contains("Raise its limits"), "{error}");
-    let many = (0..10_001).fold(Layer::new(), |layer, number| layer.link(&format!("l{number}"), "x"));
-    let error = refused(many.finish());
-    assert_eq!(error.kind, ImageErrorKind::TooLarge);
-    assert!(error.message.contains("more than 10000 files, folders and links"), "{error}");
-    // Folders that no entry names count as well.
-    let deep = (0..11).fold(Layer::new(), |layer, number| {
-        layer.pax(&[("path", format!("{number}/{}x", "d/".repeat(1000)).as_bytes())]).file("x", "")
-    });
-    assert_eq!(refused(deep.finish()).kind, ImageErrorKind::TooLarge);
-    // A small file that unpacks to a large one.
-    let bomb = Layer::new().file("big", &"\0".repeat(9 << 20)).finish();
-    let place = Place::new();
-    layout(&place.path("layout"), &image(&[(support::gzip(&bomb), bomb)]), "test/bomb:1");
-    let options = StoreOptions { limits: Limits { bytes: 8 * MIB, entries: 10 }, ..StoreOptions::default() };
-    let error = run(ImageStore::with(place.path("store"), options).load(&place.path("layout"))).unwrap_err();
-    assert_eq!(error.kind, ImageErrorKind::TooLarge);
-}
-
-#[test]
 fn what_is_no_tar_is_said_to_be_none() {
     let cut = Layer::new().file("a", "content").finish();
     for layer in [vec![b'x'; 1024], cut[..700].to_vec(), cut[..100].to_vec(), b"\x1f\x8bnonsense".to_vec()] {
@@ -382,26 +248,6 @@ fn what_is_no_tar_is_said_to_be_none() {
     assert_eq!(refused(Layer::new().file("./", "x").finish()).kind, ImageErrorKind::InvalidLayer);
     // Through a file, as if it were a folder.
     assert!(refused(Layer::new().file("a", "").file("a/b", "").finish()).message.contains("not a folder"));
-}
-
-#[test]
-fn folders_nested_without_end_are_taken_and_taken_away() {
-    let place = Place::new();
-    // Each link stands for a thousand folders, so that the tree is far deeper than any path.
-    let step = "d/".repeat(1000);
-    let mut layer = Layer::new();
-    let mut at = String::new();
-    for number in 0..8 {
-        layer = layer.pax(&[("path", format!("{at}{step}").as_bytes())]).folder("x", 0o755);
-        layer = layer.pax(&[("linkpath", format!("{at}{step}").as_bytes())]).link(&format!("l{number}"), "x");
-        at = format!("l{number}/");
-    }
-    let files = try_layer(&place, layer.finish()).unwrap();
-    assert!(files.join("d/d/d").is_dir());
-    let store = ImageStore::new(place.path("store"));
-    let pruned = run(store.prune(Default::default())).unwrap();
-    assert_eq!((pruned.images.len(), pruned.layers), (1, 1));
-    assert!(!files.exists());
 }
 
 #[test]

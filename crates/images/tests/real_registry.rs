@@ -78,7 +78,7 @@ fn put(storage: &Path, repository: &str, tag: &str, made: &Made) {
 
 fn two_layers() -> Made {
     let base = Layer::new().folder("etc", 0o755).file("etc/base", "base").finish();
-    let top = Layer::new().file("etc/.wh.base", "").file("etc/top", "top").finish();
+    let top = Layer::new().folder("etc", 0o755).file("etc/.wh.base", "").file("etc/top", "top").finish();
     image(&[(gzip(&base), base), (gzip(&top), top)])
 }
 

@@ -4,68 +4,13 @@
 mod registry;
 mod support;
 
-use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
-use cofferdam_images::{Image, ImageError, ImageErrorKind, ImageStore, OnProgress, Progress, PullPolicy, StoreOptions};
-use registry::{Answer, Asked, FakeRegistry};
-use support::{Layer, Made, Place, digest, gzip, image, plain};
-
-/// Serves an image under every tag.
-fn serve(made: &Made, asked: &Asked) -> Answer {
-    let name = asked.path.rsplit('/').next().unwrap_or("");
-    match (asked.path.contains("/manifests/"), made.blobs.get(name)) {
-        (_, Some(blob)) => Answer::new(200, blob.clone()),
-        (true, None) if !name.starts_with("sha256:") => Answer::new(200, made.manifest.clone()),
-        _ => Answer::new(404, r#"{"errors":[{"code":"MANIFEST_UNKNOWN","message":"manifest unknown"}]}"#),
-    }
-}
-
-fn small() -> Made {
-    image(&plain(vec![Layer::new().file("etc/name", "small").finish()]))
-}
-
-struct Pulling {
-    place: Place,
-    store: ImageStore,
-}
-
-impl Pulling {
-    fn new() -> Pulling {
-        Pulling::with_config(None)
-    }
-
-    fn with_config(config: Option<&str>) -> Pulling {
-        let place = Place::new();
-        let path = config.map(|config| {
-            std::fs::write(place.path("config.json"), config).unwrap();
-            place.path("config.json")
-        });
-        let docker_config = Some(path.unwrap_or_else(|| place.path("no-config.json")));
-        let options = StoreOptions { docker_config, patience: Duration::from_millis(700), ..StoreOptions::default() };
-        Pulling { store: ImageStore::with(place.path("store"), options), place }
-    }
-
-    async fn pull(&self, registry: &FakeRegistry, name: &str) -> Result<Image, ImageError> {
-        self.store.prepare(&format!("{}/{name}", registry.address), PullPolicy::Missing, None).await
-    }
-
-    fn stored(&self) -> Vec<PathBuf> {
-        let folders = ["layers", "images", "names"].map(|name| self.place.path("store").join(name));
-        folders
-            .iter()
-            .flat_map(|folder| std::fs::read_dir(folder).unwrap())
-            .map(|entry| entry.unwrap().path())
-            .collect()
-    }
-}
-
-fn content(image: &Image, name: &str) -> String {
-    std::fs::read_to_string(image.layers.last().unwrap().join(name)).unwrap()
-}
+use cofferdam_images::{ImageErrorKind, OnProgress, Progress, PullPolicy};
+use registry::{Answer, FakeRegistry, Pulling, content, serve, small};
+use support::{Layer, digest, gzip, image, plain};
 
 #[tokio::test]
 async fn an_index_gives_the_image_of_this_machine() {
@@ -275,112 +220,6 @@ async fn a_busy_registry_is_asked_again_and_a_silent_or_absent_one_is_named() {
     let absent = Pulling::new().store.prepare(&format!("{free}/a:1"), PullPolicy::Missing, None).await.unwrap_err();
     assert_eq!(absent.kind, ImageErrorKind::Unreachable, "{absent}");
     assert!(absent.message.contains("refused"), "{absent}");
-}
-
-#[tokio::test]
-async fn credentials_go_to_whom_they_are_for_and_to_nobody_else() {
-    let made = small();
-    // Where blobs really are; it must not see who asks.
-    let blobs = Arc::new(FakeRegistry::start(move |asked| serve(&small(), asked)).await);
-    let elsewhere = blobs.address.clone();
-    let registry = FakeRegistry::start(move |asked| {
-        let authorization = asked.headers.get("authorization").map(String::as_str);
-        let host = &asked.headers["host"];
-        if asked.path.starts_with("/token") {
-            let wanted = asked.path.contains("scope=repository%3Aa%2Fb%3Apull") && asked.path.contains("service=here");
-            return match authorization {
-                Some("Basic bWU6c2VjcmV0") if wanted => Answer::new(200, r#"{"token":"T0K"}"#),
-                _ => Answer::new(401, "{}"),
-            };
-        }
-        if authorization != Some("Bearer T0K") {
-            let challenge = format!(r#"Bearer realm="http://{host}/token",service="here",scope="repository:a/b:pull""#);
-            return Answer::new(401, "{}").header("www-authenticate", &challenge);
-        }
-        match asked.path.contains("/blobs/") {
-            true => Answer::new(307, "").header("location", &format!("http://{elsewhere}{}", asked.path)),
-            false => serve(&made, asked),
-        }
-    })
-    .await;
-    let config = format!(r#"{{"auths":{{"http://{}/v1/":{{"auth":"bWU6c2VjcmV0"}}}}}}"#, registry.address);
-    let pulling = Pulling::with_config(Some(&config));
-    let image = pulling.pull(&registry, "a/b:1").await.unwrap();
-    assert_eq!(content(&image, "etc/name"), "small");
-    assert_eq!(blobs.paths().len(), 2);
-    assert!(blobs.asked().iter().all(|asked| !asked.headers.contains_key("authorization")));
-    // One token serves all questions.
-    assert_eq!(registry.paths().iter().filter(|path| path.starts_with("/token")).count(), 1);
-
-    let error = Pulling::new().pull(&registry, "a/b:1").await.unwrap_err();
-    assert_eq!(error.kind, ImageErrorKind::Unauthorized, "{error}");
-    assert!(error.message.contains("no-config.json") && error.message.contains("docker login"), "{error}");
-    let wrong = format!(r#"{{"auths":{{"{}":{{"auth":"bWU6d3Jvbmc="}}}}}}"#, registry.address);
-    let error = Pulling::with_config(Some(&wrong)).pull(&registry, "a/b:1").await.unwrap_err();
-    assert_eq!(error.kind, ImageErrorKind::Unauthorized, "{error}");
-    assert!(error.message.contains("does not let the user of") && !error.message.contains("wrong"), "{error}");
-    let broken = Pulling::with_config(Some("{")).pull(&registry, "a/b:1").await.unwrap_err();
-    assert!(broken.message.contains("config.json cannot be used"), "{broken}");
-}
-
-#[tokio::test]
-async fn plain_http_is_not_followed_off_this_machine() {
-    let made = small();
-    let registry = FakeRegistry::start(move |asked| match asked.path.contains("/blobs/") {
-        true => Answer::new(307, "").header("location", "http://192.0.2.1/blob"),
-        false => serve(&made, asked),
-    })
-    .await;
-    let error = Pulling::new().pull(&registry, "a:1").await.unwrap_err();
-    assert_eq!(error.kind, ImageErrorKind::Unsupported);
-    assert!(error.message.contains("is not encrypted, and not on this machine"), "{error}");
-}
-
-/// The only test that looks for programs: they are found by `PATH`, which belongs to the process.
-#[tokio::test]
-async fn helpers_are_asked_for_credentials() {
-    let made = small();
-    let registry = FakeRegistry::start(move |asked| match asked.headers.get("authorization").map(String::as_str) {
-        Some("Basic bWU6c2VjcmV0") => serve(&made, asked),
-        _ => Answer::new(401, "{}").header("www-authenticate", r#"Basic realm="x""#),
-    })
-    .await;
-    let programs = Place::new();
-    let folder = programs.path("bin");
-    std::fs::create_dir(&folder).unwrap();
-    let program = |name: &str, script: &str| {
-        let path = folder.join(format!("docker-credential-{name}"));
-        std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
-        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
-    };
-    let question = programs.path("question");
-    let knows =
-        format!(r#"cat >'{}'; echo '{{"ServerURL":"x","Username":"me","Secret":"secret"}}'"#, question.display());
-    program("cdtest-knows", &knows);
-    program("cdtest-empty", "echo 'credentials not found in native keychain'; exit 1");
-    program("cdtest-broken", "echo 'the keyring is locked'; exit 1");
-    let path = std::env::var("PATH").unwrap();
-    // SAFETY: all that reads the environment in this program does so through the standard library, which locks it.
-    unsafe { std::env::set_var("PATH", format!("{}:{path}", folder.display())) };
-
-    let config = |helper: &str| {
-        format!(r#"{{"credHelpers":{{"{}":"{helper}"}},"credsStore":"cdtest-empty"}}"#, registry.address)
-    };
-    let pulling = Pulling::with_config(Some(&config("cdtest-knows")));
-    pulling.pull(&registry, "a:1").await.unwrap();
-    assert_eq!(std::fs::read_to_string(&question).unwrap(), registry.address);
-    let store = r#"{"credsStore":"cdtest-knows"}"#;
-    Pulling::with_config(Some(store)).pull(&registry, "a:1").await.unwrap();
-    for (helper, said) in [
-        ("cdtest-empty", "no credentials for it"),
-        ("cdtest-broken", "the keyring is locked"),
-        ("cdtest-missing", "cannot be started"),
-        ("../evil", "is not a plain name"),
-    ] {
-        let error = Pulling::with_config(Some(&config(helper))).pull(&registry, "a:1").await.unwrap_err();
-        assert_eq!(error.kind, ImageErrorKind::Unauthorized, "{error}");
-        assert!(error.message.contains(said), "{error}");
-    }
 }
 
 #[tokio::test]

@@ -96,14 +96,21 @@ async fn what_a_killed_process_left_is_made_anew_and_swept() {
     store.list().unwrap();
     let draft = place.path("store/drafts").join(&hex);
     std::fs::create_dir_all(draft.join("fs/half")).unwrap();
-    // A layer without its record is none.
-    std::fs::create_dir_all(place.path("store/drafts/gone-x/deep")).unwrap();
+    // Of a prune that did not come to its end.
+    std::fs::create_dir_all(place.path("store/drafts").join(format!("gone-{hex}/deep"))).unwrap();
+    let forgotten = place.path("store/drafts/record-1-1");
+    let then = SystemTime::now() - Duration::from_secs(7200);
+    std::fs::File::create(forgotten).unwrap().set_modified(then).unwrap();
+    let busy = place.path("store/drafts/record-2-2");
+    std::fs::write(&busy, "somebody writes this").unwrap();
     let image = load(&place, &store, "test/image:1", vec![layer]).await;
     assert_eq!(std::fs::read_to_string(image.layers[0].join("file")).unwrap(), "file");
     assert!(!image.layers[0].join("half").exists() && !draft.exists());
     std::fs::create_dir_all(draft.join("fs")).unwrap();
     store.prune(PruneOptions::default()).await.unwrap();
-    assert_eq!(std::fs::read_dir(place.path("store/drafts")).unwrap().count(), 0);
+    let left: Vec<_> =
+        std::fs::read_dir(place.path("store/drafts")).unwrap().map(|entry| entry.unwrap().path()).collect();
+    assert_eq!(left, [busy]);
     // A layer that is gone is no reason to give half an image.
     std::fs::remove_dir_all(image.layers[0].parent().unwrap()).unwrap();
     let error = store.prepare("test/image:1", PullPolicy::Never, None).await.unwrap_err();

@@ -1,5 +1,6 @@
 //! HTTP to registries: the same hyper and rustls as everything else here, with patience for slow ones and none for dead ones.
 
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -8,8 +9,10 @@ use hyper::body::Incoming;
 use hyper::header::{AUTHORIZATION, HeaderMap, LOCATION};
 use hyper::{Request, Response, StatusCode, Uri};
 use hyper_rustls::HttpsConnector;
-use hyper_util::client::legacy::Client;
-use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::client::legacy::connect::proxy::Tunnel;
+use hyper_util::client::legacy::connect::{Connect, HttpConnector};
+use hyper_util::client::legacy::{Client, ResponseFuture};
+use hyper_util::client::proxy::matcher::Matcher;
 use hyper_util::rt::TokioExecutor;
 
 use crate::error::{ImageError, ImageErrorKind, Result, causes};
@@ -18,26 +21,53 @@ use crate::reference::is_loopback;
 const CONNECT_PATIENCE: Duration = Duration::from_secs(10);
 const MOST_REDIRECTS: usize = 5;
 
+type Plain = Client<HttpConnector, Full<Bytes>>;
+type Tls = Client<HttpsConnector<HttpConnector>, Full<Bytes>>;
+type Proxied = Client<HttpsConnector<Tunnel<HttpConnector>>, Full<Bytes>>;
+
 /// A client for all registries.
 #[derive(Debug, Clone)]
 pub(crate) struct Wire {
-    client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
+    /// For this machine.
+    plain: Plain,
+    /// For all others; made when the first is asked, as it takes certificates.
+    tls: Arc<OnceLock<Tls>>,
+    proxied: Arc<OnceLock<Proxied>>,
+    /// What `HTTPS_PROXY` and `NO_PROXY` say.
+    proxies: Arc<Matcher>,
     /// From a request to the head of its answer, and between two pieces of one.
     patience: Duration,
 }
 
 impl Wire {
-    pub(crate) fn new(patience: Duration) -> Result<Wire> {
-        let mut tcp = HttpConnector::new();
-        tcp.set_connect_timeout(Some(CONNECT_PATIENCE.min(patience)));
-        tcp.set_nodelay(true);
-        tcp.enforce_http(false);
-        let tls = hyper_rustls::HttpsConnectorBuilder::new().with_native_roots().map_err(|error| {
-            let message = format!("this machine's certificates cannot be read: {error}. Install ca-certificates");
-            ImageError::new(ImageErrorKind::Unreachable, message)
-        })?;
-        let connector = tls.https_or_http().enable_http1().wrap_connector(tcp);
-        Ok(Wire { client: Client::builder(TokioExecutor::new()).build(connector), patience })
+    pub(crate) fn new(patience: Duration) -> Wire {
+        Wire {
+            plain: Client::builder(TokioExecutor::new()).build(tcp(patience)),
+            tls: Arc::default(),
+            proxied: Arc::default(),
+            proxies: Arc::new(Matcher::from_env()),
+            patience,
+        }
+    }
+
+    /// Off this machine: encrypted, and through a proxy where one is set.
+    fn ask_far(&self, request: Request<Full<Bytes>>) -> Result<ResponseFuture> {
+        let Some(proxy) = self.proxies.intercept(request.uri()) else {
+            let client = made_once(&self.tls, || {
+                let mut tcp = tcp(self.patience);
+                tcp.enforce_http(false);
+                encrypted(tcp)
+            });
+            return Ok(client?.request(request));
+        };
+        let client = made_once(&self.proxied, || {
+            let tunnel = Tunnel::new(proxy.uri().clone(), tcp(self.patience));
+            encrypted(match proxy.basic_auth() {
+                Some(credentials) => tunnel.with_auth(credentials.clone()),
+                None => tunnel,
+            })
+        });
+        Ok(client?.request(request))
     }
 
     /// Follows redirects, and takes credentials to nobody but whom they are for.
@@ -70,7 +100,11 @@ impl Wire {
                 format!("{url} is not encrypted, and not on this machine: it is not asked. Use a registry with TLS");
             return Err(ImageError::unsupported(message));
         }
-        let answer = tokio::time::timeout(self.patience, self.client.request(request)).await;
+        let asking = match url.scheme_str() {
+            Some("https") => self.ask_far(request)?,
+            _ => self.plain.request(request),
+        };
+        let answer = tokio::time::timeout(self.patience, asking).await;
         answer.map_err(|_| self.late(&url))?.map_err(|error| odd(&url, &error))
     }
 
@@ -108,6 +142,33 @@ impl Wire {
         );
         ImageError::new(ImageErrorKind::Timeout, message)
     }
+}
+
+fn made_once<C>(place: &OnceLock<C>, make: impl FnOnce() -> Result<C>) -> Result<&C> {
+    match place.get() {
+        Some(client) => Ok(client),
+        None => make().map(|client| place.get_or_init(|| client)),
+    }
+}
+
+fn encrypted<C>(connector: C) -> Result<Client<HttpsConnector<C>, Full<Bytes>>>
+where
+    HttpsConnector<C>: Connect + Clone,
+{
+    let tls = hyper_rustls::HttpsConnectorBuilder::new().with_native_roots().map_err(|error| {
+        ImageError::unsupported(format!(
+            "this machine has no certificates to know registries by ({error}). Install ca-certificates, or set SSL_CERT_FILE"
+        ))
+    })?;
+    let connector = tls.https_only().enable_http1().wrap_connector(connector);
+    Ok(Client::builder(TokioExecutor::new()).build(connector))
+}
+
+fn tcp(patience: Duration) -> HttpConnector {
+    let mut tcp = HttpConnector::new();
+    tcp.set_connect_timeout(Some(CONNECT_PATIENCE.min(patience)));
+    tcp.set_nodelay(true);
+    tcp
 }
 
 fn odd(url: &dyn std::fmt::Display, error: &(dyn std::error::Error + 'static)) -> ImageError {

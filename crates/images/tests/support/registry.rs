@@ -1,10 +1,17 @@
 //! A registry on loopback that does what a real one cannot be made to do: lie, stall, break off and send elsewhere.
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+#![allow(dead_code, reason = "each test file uses its part")]
 
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use cofferdam_images::{Image, ImageError, ImageStore, PullPolicy, StoreOptions};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+
+use crate::support::{Layer, Made, Place, image, plain};
 
 /// What was asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,7 +69,7 @@ impl FakeRegistry {
         let (script, log): (Script, _) = (Arc::new(script), asked.clone());
         let serving = tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                tokio::spawn(serve(stream, script.clone(), log.clone()));
+                tokio::spawn(converse(stream, script.clone(), log.clone()));
             }
         });
         FakeRegistry { address, asked, serving }
@@ -83,7 +90,7 @@ impl Drop for FakeRegistry {
     }
 }
 
-async fn serve(mut stream: TcpStream, script: Script, log: Arc<Mutex<Vec<Asked>>>) {
+async fn converse(mut stream: TcpStream, script: Script, log: Arc<Mutex<Vec<Asked>>>) {
     let mut request = Vec::new();
     while !request.windows(4).any(|end| end == b"\r\n\r\n") {
         match stream.read_buf(&mut request).await {
@@ -111,4 +118,57 @@ async fn serve(mut stream: TcpStream, script: Script, log: Arc<Mutex<Vec<Asked>>
     let _ = stream.write_all(format!("{head}\r\n").as_bytes()).await;
     let _ = stream.write_all(&answer.body[..answer.sent]).await;
     let _ = stream.shutdown().await;
+}
+
+/// Serves an image under every tag.
+pub(crate) fn serve(made: &Made, asked: &Asked) -> Answer {
+    let name = asked.path.rsplit('/').next().unwrap_or("");
+    match (asked.path.contains("/manifests/"), made.blobs.get(name)) {
+        (_, Some(blob)) => Answer::new(200, blob.clone()),
+        (true, None) if !name.starts_with("sha256:") => Answer::new(200, made.manifest.clone()),
+        _ => Answer::new(404, r#"{"errors":[{"code":"MANIFEST_UNKNOWN","message":"manifest unknown"}]}"#),
+    }
+}
+
+pub(crate) fn small() -> Made {
+    image(&plain(vec![Layer::new().file("etc/name", "small").finish()]))
+}
+
+pub(crate) struct Pulling {
+    pub(crate) place: Place,
+    pub(crate) store: ImageStore,
+}
+
+impl Pulling {
+    pub(crate) fn new() -> Pulling {
+        Pulling::with_config(None)
+    }
+
+    pub(crate) fn with_config(config: Option<&str>) -> Pulling {
+        let place = Place::new();
+        let path = config.map(|config| {
+            std::fs::write(place.path("config.json"), config).unwrap();
+            place.path("config.json")
+        });
+        let docker_config = Some(path.unwrap_or_else(|| place.path("no-config.json")));
+        let options = StoreOptions { docker_config, patience: Duration::from_millis(700), ..StoreOptions::default() };
+        Pulling { store: ImageStore::with(place.path("store"), options), place }
+    }
+
+    pub(crate) async fn pull(&self, registry: &FakeRegistry, name: &str) -> Result<Image, ImageError> {
+        self.store.prepare(&format!("{}/{name}", registry.address), PullPolicy::Missing, None).await
+    }
+
+    pub(crate) fn stored(&self) -> Vec<PathBuf> {
+        let folders = ["layers", "images", "names"].map(|name| self.place.path("store").join(name));
+        folders
+            .iter()
+            .flat_map(|folder| std::fs::read_dir(folder).unwrap())
+            .map(|entry| entry.unwrap().path())
+            .collect()
+    }
+}
+
+pub(crate) fn content(image: &Image, name: &str) -> String {
+    std::fs::read_to_string(image.layers.last().unwrap().join(name)).unwrap()
 }
