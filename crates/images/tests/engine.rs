@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use cofferdam_images::{Image, ImageStore, PullPolicy};
-use support::{Place, Seen, User, in_overlay, is_root, look, skipped};
+use support::{Place, Seen, User, in_overlay, is_root, look, missing, skipped};
 
 /// Of those that the engine of the tests has.
 const IMAGES: [&str; 3] = ["alpine:3.19", "ubuntu:22.04", "python:3.11-slim"];
@@ -21,7 +21,7 @@ fn docker(arguments: &[&str]) -> String {
 /// Whether there is an engine to compare with; says so where there is none.
 fn has_engine(what: &str) -> bool {
     if std::env::var_os("COFFERDAM_NO_ENGINE").is_some() || std::env::var_os("DOCKER_HOST").is_none() {
-        skipped(what, "no engine was named in DOCKER_HOST; npm test brings one");
+        missing(what, "no engine was named in DOCKER_HOST; npm test brings one");
         return false;
     }
     if !is_root() {
@@ -31,7 +31,7 @@ fn has_engine(what: &str) -> bool {
     let answer = Command::new("docker").arg("version").stdout(Stdio::null()).stderr(Stdio::null()).status();
     let answers = answer.is_ok_and(|status| status.success());
     if !answers {
-        skipped(what, "there is no docker program that reaches the engine");
+        missing(what, "there is no docker program that reaches the engine");
     }
     answers
 }

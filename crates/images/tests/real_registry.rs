@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use cofferdam_images::{ImageErrorKind, ImageStore, PullPolicy, StoreOptions};
-use support::{Layer, Made, Place, gzip, image, skipped};
+use support::{Layer, Made, Place, gzip, image, missing};
 
 /// `user:pass`; registries take nothing but bcrypt.
 const PASSWORDS: &str = "user:$2y$05$abcdefghijklmnopqrstuuZFBUbfXoM8LFiPx8LYlO/sXZB/Cwk3K\n";
@@ -29,7 +29,7 @@ impl Drop for Registry {
 /// Nothing where there is no such program; says so.
 fn start(place: &Place, what: &str, is_closed: bool) -> Option<Registry> {
     let Some(program) = std::env::var_os("COFFERDAM_TEST_REGISTRY") else {
-        skipped(what, "no docker-registry was named in COFFERDAM_TEST_REGISTRY; npm test brings one");
+        missing(what, "no docker-registry was named in COFFERDAM_TEST_REGISTRY; npm test brings one");
         return None;
     };
     let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
@@ -132,7 +132,7 @@ async fn what_docker_pushes_is_pulled_once_however_many_ask() {
     let place = Place::new();
     let Some(registry) = start(&place, "pulls of what docker pushed", false) else { return };
     if std::env::var_os("DOCKER_HOST").is_none() {
-        return skipped("pulls of what docker pushed", "no engine was named in DOCKER_HOST; npm test brings one");
+        return missing("pulls of what docker pushed", "no engine was named in DOCKER_HOST; npm test brings one");
     }
     let name = format!("{}/team/pushed:1", registry.address);
     let docker = |arguments: &[&str]| {
