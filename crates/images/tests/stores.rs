@@ -329,39 +329,61 @@ fn an_ordinary_user_unpacks_and_mounts_the_same() {
     assert_eq!(pruned.layers, 4);
 }
 
-/// Runs itself once more, in a mount namespace where the store's folder is an overlay: there no device 0/0 can be made.
-#[test]
-fn removals_show_where_the_store_itself_is_on_an_overlay() {
-    const NAME: &str = "removals_show_where_the_store_itself_is_on_an_overlay";
+const MOUNTED: &str = "COFFERDAM_TEST_MOUNTED";
+
+/// Runs a test of this program once more, in a mount namespace of its own, where `mount` put something at `mounted`.
+fn again_with(mount: &str, test: &str) {
+    let place = Place::new();
+    for name in ["lower", "upper", "work", "mounted"] {
+        std::fs::create_dir(place.path(name)).unwrap();
+    }
+    let script = format!("cd \"$1\" && {mount} mounted && {MOUNTED}=\"$1/mounted\" exec \"$2\" --exact \"$3\"");
+    let mut command = std::process::Command::new("unshare");
+    command.args(["--mount", "sh", "-euc", &script, "sh"]).arg(place.path(""));
+    let output = command.arg(std::env::current_exe().unwrap()).arg(test).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && said.contains("1 passed"), "{said}{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[tokio::test]
+async fn removals_show_where_the_store_itself_is_on_an_overlay() {
     if !is_root() {
         return skipped("stores on overlays", "this is not root");
     }
-    if let Some(folder) = std::env::var_os("COFFERDAM_TEST_ON_OVERLAY") {
-        let place = Place::new();
-        let store = ImageStore::new(Path::new(&folder).join("store"));
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        let image = runtime.block_on(load(&place, &store, "test/stack:1", stack()));
-        let gone = image.layers[1].join("gone").symlink_metadata().unwrap();
-        assert!(gone.is_file() && gone.len() == 0, "{gone:?}");
-        assert_eq!(in_overlay(&image.layers, &place, User::Root, LIST), format!("{STACKED} 3"));
-        let script =
-            format!("umount \"$MERGED\"; mount -t overlay x -o userxattr,lowerdir=\"$LOWERS\" \"$MERGED\"; {LIST}");
-        assert_eq!(in_overlay(&image.layers, &place, User::Root, &script), format!("{STACKED} 3"));
-        return;
-    }
+    let Some(folder) = std::env::var_os(MOUNTED) else {
+        let mount = "mount -t overlay x -o lowerdir=lower,upperdir=upper,workdir=work";
+        return again_with(mount, "removals_show_where_the_store_itself_is_on_an_overlay");
+    };
     let place = Place::new();
-    for name in ["lower", "upper", "work", "merged"] {
-        std::fs::create_dir(place.path(name)).unwrap();
+    let store = ImageStore::new(Path::new(&folder).join("store"));
+    let image = load(&place, &store, "test/stack:1", stack()).await;
+    // No device 0/0 can be made there.
+    let gone = image.layers[1].join("gone").symlink_metadata().unwrap();
+    assert!(gone.is_file() && gone.len() == 0, "{gone:?}");
+    assert_eq!(in_overlay(&image.layers, &place, User::Root, LIST), format!("{STACKED} 3"));
+    let script =
+        format!("umount \"$MERGED\"; mount -t overlay x -o userxattr,lowerdir=\"$LOWERS\" \"$MERGED\"; {LIST}");
+    assert_eq!(in_overlay(&image.layers, &place, User::Root, &script), format!("{STACKED} 3"));
+}
+
+#[tokio::test]
+async fn a_full_disk_is_said_to_be_full_and_nothing_stays_on_it() {
+    if !is_root() {
+        return skipped("full disks", "this is not root");
     }
-    let script = "cd \"$1\" && mount -t overlay x -o lowerdir=lower,upperdir=upper,workdir=work merged && \
-                  COFFERDAM_TEST_ON_OVERLAY=\"$1/merged\" exec \"$2\" --exact \"$3\"";
-    let mut command = std::process::Command::new("unshare");
-    command
-        .args(["--mount", "sh", "-euc", script, "sh"])
-        .arg(place.path(""))
-        .arg(std::env::current_exe().unwrap())
-        .arg(NAME);
-    let output = command.output().unwrap();
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success() && said.contains("1 passed"), "{said}{}", String::from_utf8_lossy(&output.stderr));
+    let Some(folder) = std::env::var_os(MOUNTED) else {
+        return again_with("mount -t tmpfs -o size=2m x", "a_full_disk_is_said_to_be_full_and_nothing_stays_on_it");
+    };
+    let place = Place::new();
+    let store = ImageStore::new(Path::new(&folder).join("store"));
+    layout(
+        &place.path("layout"),
+        &image(&plain(vec![Layer::new().file("big", &"x".repeat(4 << 20)).finish()])),
+        "a/b:1",
+    );
+    let error = store.load(&place.path("layout")).await.unwrap_err();
+    assert_eq!(error.kind, ImageErrorKind::NoSpace, "{error}");
+    assert!(error.message.contains("Prune the image store") && error.message.contains("COFFERDAM_IMAGES"), "{error}");
+    // There is room again for what fits.
+    load(&place, &store, "test/small:1", vec![Layer::new().file("small", &"x".repeat(1 << 20)).finish()]).await;
 }
