@@ -2,7 +2,6 @@
 
 use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use cofferdam_protocol::keeper::{BOXES, CLAIMS, CLAIMS_LOCK, OBITUARIES, Obituary, TRASH};
@@ -12,6 +11,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use super::calls::{Forked, fork_into};
 use super::cgroups::Cgroups;
 use super::ids::Ids;
+use super::removal::remove;
 use super::watch::Fate;
 
 /// Leaves nothing of a box that has ended.
@@ -86,36 +86,5 @@ fn remove_as_root(folder: &Path, ids: Ids) -> io::Result<()> {
             unsafe { libc::waitpid(pid, &mut status, 0) };
             if status == 0 { Ok(()) } else { Err(io::ErrorKind::PermissionDenied.into()) }
         }
-    }
-}
-
-/// As `rm -rf`, and through folders that their owner may not read: overlays leave such.
-fn remove(path: &Path) -> io::Result<()> {
-    let metadata = match fs::symlink_metadata(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        other => other?,
-    };
-    if !metadata.is_dir() {
-        return unless_gone(fs::remove_file(path));
-    }
-    if metadata.permissions().mode() & 0o700 != 0o700 {
-        unless_gone(fs::set_permissions(path, fs::Permissions::from_mode(0o700)))?;
-    }
-    let mut outcome = Ok(());
-    let entries = match fs::read_dir(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        other => other?,
-    };
-    for entry in entries {
-        outcome = remove(&entry?.path()).and(outcome);
-    }
-    outcome.and(unless_gone(fs::remove_dir(path)))
-}
-
-/// Somebody else may be at the same work.
-fn unless_gone(outcome: io::Result<()>) -> io::Result<()> {
-    match outcome {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        other => other,
     }
 }

@@ -13,6 +13,7 @@ mod etc;
 mod ids;
 mod inhabit;
 mod place;
+mod removal;
 mod root;
 mod seccomp;
 mod sources;
