@@ -14,11 +14,19 @@ const CAPABILITIES: u64 = 1 << 0 | 1 << 1 | 1 << 3 | 1 << 4 | 1 << 5 | 1 << 6 | 
 /// Open files that PID 1 has room for, where nobody says how many.
 const OPEN_FILES: u64 = 1 << 20;
 
+/// Of a core dump: too small for a file, and the one number at which the kernel does not call the host's crash handler either,
+/// which it would, as root, at zero.
+const NO_CORE: u64 = 1;
+
+/// What a box may have of those things that the kernel also counts as its maker's, of which a user has few (128 watchers by
+/// default): so that it cannot take all.
+const SHARED_COUNTS: [(&str, u32); 2] = [("max_inotify_instances", 48), ("max_inotify_watches", 32768)];
+
 const CAPABILITY_VERSION: u32 = 0x2008_0522;
 
 /// The last step before PID 1 is executed.
 pub(super) fn confine(plan: &Plan) -> Outcome {
-    limit(Resource::Core, 0)?;
+    limit(Resource::Core, NO_CORE)?;
     let most = getrlimit(Resource::Nofile).maximum.unwrap_or(OPEN_FILES);
     limit(Resource::Nofile, plan.open_files.unwrap_or(OPEN_FILES).min(most))?;
     reset_signals();
@@ -27,6 +35,14 @@ pub(super) fn confine(plan: &Plan) -> Outcome {
     told.tried(Step::Confinement, || "give up new privileges".to_owned())?;
     drop_capabilities()?;
     seccomp::install().tried(Step::Confinement, || "filter system calls".to_owned())
+}
+
+/// Early, while `/proc` is the machine's own and may be written: these numbers are the user namespace's.
+pub(super) fn share_counts() {
+    for (name, count) in SHARED_COUNTS {
+        // A kernel that does not count them has nothing to share.
+        let _ = std::fs::write(format!("/proc/sys/user/{name}"), count.to_string());
+    }
 }
 
 fn limit(resource: Resource, count: u64) -> Outcome {
