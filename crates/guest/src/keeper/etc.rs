@@ -100,8 +100,8 @@ pub(super) fn prepare(layer: &str) -> io::Result<()> {
         }
     }
     let own = [
-        ("passwd", system_accounts("/etc/passwd")),
-        ("group", system_accounts("/etc/group")),
+        ("passwd", system_accounts(&read("/etc/passwd"))),
+        ("group", without_members(&system_accounts(&read("/etc/group")))),
         ("hosts", "127.0.0.1 localhost sandbox\n::1 localhost ip6-localhost ip6-loopback\n".to_owned()),
         ("hostname", "sandbox\n".to_owned()),
         ("resolv.conf", String::new()),
@@ -123,13 +123,23 @@ fn hide(path: &Path) -> io::Result<()> {
     Ok(mknodat(CWD, path, FileType::CharacterDevice, Mode::empty(), 0)?)
 }
 
+fn read(file: &str) -> String {
+    fs::read_to_string(file).unwrap_or_default()
+}
+
 /// Accounts of the system itself: who works on the machine is nobody's business.
-fn system_accounts(file: &str) -> String {
+fn system_accounts(text: &str) -> String {
     let is_system = |line: &&str| {
         let id = line.split(':').nth(2).and_then(|id| id.parse::<u32>().ok());
         id.is_some_and(|id| id < 1000 || id == 65534)
     };
-    fs::read_to_string(file).unwrap_or_default().lines().filter(is_system).flat_map(|line| [line, "\n"]).collect()
+    text.lines().filter(is_system).flat_map(|line| [line, "\n"]).collect()
+}
+
+/// Groups as they are, but not who is in them.
+fn without_members(groups: &str) -> String {
+    let bare = |line: &str| line.rsplit_once(':').map(|(group, _)| format!("{group}:\n"));
+    groups.lines().filter_map(bare).collect()
 }
 
 /// Where the machine's own cannot be laid under: a copy of what is seen, with the layer's own files over it.
@@ -179,5 +189,11 @@ mod tests {
             assert!(is_seen(name), "{name}");
         }
         assert!(!is_seen("python-secrets"));
+    }
+
+    #[test]
+    fn people_are_not_seen() {
+        let groups = "root:x:0:\nsudo:x:27:ann,bob\nann:x:1000:\nnogroup:x:65534:\n";
+        assert_eq!(without_members(&system_accounts(groups)), "root:x:0:\nsudo:x:27:\nnogroup:x:65534:\n");
     }
 }
