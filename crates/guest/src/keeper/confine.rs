@@ -20,7 +20,7 @@ const NO_CORE: u64 = 1;
 
 /// What a box may have of those things that the kernel also counts as its maker's, of which a user has few (128 watchers by
 /// default): so that it cannot take all.
-const SHARED_COUNTS: [(&str, u32); 2] = [("max_inotify_instances", 48), ("max_inotify_watches", 32768)];
+const SHARED_COUNTS: [(&str, u32); 2] = [("max_inotify_instances", 32), ("max_inotify_watches", 32768)];
 
 const CAPABILITY_VERSION: u32 = 0x2008_0522;
 
