@@ -1,7 +1,7 @@
 //! The removal of a folder that somebody in a box filled: however deep, however long its names, whatever its modes.
 //!
 //! No path is ever built from what is in it, and nothing recurses: a folder within a folder is moved up to the top, so that
-//! what is left is never deeper than two. Nobody else may be at work in it.
+//! what is left is never deeper than two. Others may be at the same work: what is gone meanwhile is as good as removed.
 
 use std::ffi::{CStr, CString};
 use std::io;
@@ -14,14 +14,18 @@ use rustix::path::Arg;
 
 /// As `rm -rf`. What cannot be removed is left, and the rest goes; the first failure is told.
 pub(super) fn remove(path: &Path) -> io::Result<()> {
-    match unlinkat(CWD, path, AtFlags::empty()) {
-        Ok(()) | Err(Errno::NOENT) => return Ok(()),
-        Err(Errno::ISDIR) => {}
-        Err(error) => return Err(error.into()),
-    }
-    let cleared = clear(&open(CWD, path)?);
-    let removed = unlinkat(CWD, path, AtFlags::REMOVEDIR);
-    Ok(cleared.and(removed)?)
+    let removed = match unlinkat(CWD, path, AtFlags::empty()) {
+        Err(Errno::ISDIR) => {
+            let cleared = open(CWD, path).and_then(|top| clear(&top));
+            cleared.and_then(|()| unlinkat(CWD, path, AtFlags::REMOVEDIR))
+        }
+        other => other,
+    };
+    Ok(unless_gone(removed)?)
+}
+
+fn unless_gone(outcome: rustix::io::Result<()>) -> rustix::io::Result<()> {
+    if outcome == Err(Errno::NOENT) { Ok(()) } else { outcome }
 }
 
 fn clear(top: &OwnedFd) -> rustix::io::Result<()> {
@@ -32,7 +36,7 @@ fn clear(top: &OwnedFd) -> rustix::io::Result<()> {
             Err(Errno::ISDIR) => empty(top, &name, &mut waiting, &mut moved),
             other => other,
         };
-        outcome = outcome.and(gone);
+        outcome = outcome.and(unless_gone(gone));
     }
     outcome
 }
@@ -46,7 +50,7 @@ fn empty(top: &OwnedFd, name: &CStr, waiting: &mut Vec<CString>, moved: &mut u64
             Err(Errno::ISDIR) => move_up(&folder, &entry, top, moved).map(|place| waiting.push(place)),
             other => other,
         };
-        outcome = outcome.and(gone);
+        outcome = outcome.and(unless_gone(gone));
     }
     outcome.and(unlinkat(top, name, AtFlags::REMOVEDIR))
 }
@@ -127,5 +131,22 @@ mod tests {
         remove(&victim).unwrap();
         remove(&kept.join("file")).unwrap();
         assert!(!kept.join("file").exists());
+    }
+
+    #[test]
+    fn several_may_be_at_it() {
+        let home = tempfile::tempdir().unwrap();
+        let victim = home.path().join("victim");
+        for number in 0..200 {
+            let folder = victim.join(format!("{}/{}/{number}", number % 3, number % 7));
+            fs::create_dir_all(&folder).unwrap();
+            fs::write(folder.join("file"), "").unwrap();
+        }
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| while remove(&victim).is_err() {});
+            }
+        });
+        assert!(!victim.exists());
     }
 }
