@@ -12,7 +12,6 @@ use cofferdam_protocol::keeper::{Folder, Plan, Root, Step, Storage};
 use libc::{MS_BIND, MS_NODEV, MS_NOSUID, MS_RDONLY, MS_REC, MS_REMOUNT, MS_SLAVE};
 
 use super::calls::{Outcome, Tried, mount};
-use super::etc;
 use super::place::Place;
 use super::sources::{self, HOST_FOLDERS, Source};
 
@@ -92,7 +91,6 @@ fn private_root(links: &[(String, String)]) -> Outcome {
     let building = |what: &str| format!("build a private root: {what}");
     fs::create_dir_all("s/root").tried(Step::Mounts, || building("its folder"))?;
     mount("s/root", NEW, "", MS_BIND, "").tried(Step::Mounts, || building("its mount"))?;
-    etc::prepare("etc").tried(Step::Mounts, || building("/etc"))?;
     for name in LOCAL {
         if Path::new("l/usr/local").join(name).is_dir() {
             let folder = format!("s/up/usr/local/{name}");
@@ -114,13 +112,10 @@ fn private_root(links: &[(String, String)]) -> Outcome {
         let (lower, bound) = (format!("l/{name}"), format!("b/{name}"));
         if Path::new(&lower).exists() {
             make_dir(&to, 0o755).tried(Step::Mounts, || building(&to))?;
-            let layers = if name == "etc" { format!("etc:{lower}") } else { lower };
-            overlay(&layers, name, &to)?;
+            overlay(&lower, name, &to)?;
         } else if Path::new(&bound).exists() {
             make_dir(&to, 0o755).tried(Step::Mounts, || building(&to))?;
             mount(&bound, &to, "", MS_BIND | MS_REC, "").tried(Step::Mounts, || building(&to))?;
-        } else if name == "etc" {
-            etc::copy(Path::new("etc"), Path::new(&to)).tried(Step::Mounts, || building("a copy of /etc"))?;
         }
     }
     for (name, mode) in PRIVATE {

@@ -3,10 +3,10 @@
 //! Root of the machine gathers them outside, where they can be given another view of who owns them, and hands them in; for
 //! an ordinary user the box does it itself, in its own namespaces.
 
-use std::io::{IoSlice, IoSliceMut};
+use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use cofferdam_protocol::keeper::{Plan, Root, Step, Storage};
 use rustix::net::{
@@ -17,6 +17,7 @@ use rustix::net::{
 use super::calls::{
     Depth, MOUNT_ATTR_NODEV, MOUNT_ATTR_NOSUID, MOUNT_ATTR_RDONLY, Outcome, Tried, attach, clone_tree, set_attributes,
 };
+use super::etc;
 
 /// The machine's own folders that a box on the host's root sees.
 pub(super) const HOST_FOLDERS: [&str; 8] = ["usr", "etc", "bin", "sbin", "lib", "lib32", "lib64", "libx32"];
@@ -46,12 +47,16 @@ pub(super) fn gather(plan: &Plan, folder: &Path, ids: Option<&OwnedFd>) -> Outco
                 if !path.symlink_metadata().is_ok_and(|metadata| metadata.is_dir()) {
                     continue;
                 }
+                if name == "etc" {
+                    // A copy that has no secrets in it: it may belong to the box.
+                    add(format!("l/{name}"), lower(etc_of(folder)?, ids)?);
+                    continue;
+                }
                 // With no other view of who owns what: files for root's eyes only stay so.
                 match lower(&path, None) {
                     Ok(tree) => add(format!("l/{name}"), tree),
                     // Mounts below it may not be taken away in another user namespace: it comes as a whole, and cannot
-                    // be written. Of /etc, only what is copied is seen.
-                    Err(_) if name == "etc" => {}
+                    // be written.
                     Err(_) => add(format!("b/{name}"), whole(&path)?),
                 }
             }
@@ -70,6 +75,14 @@ pub(super) fn gather(plan: &Plan, folder: &Path, ids: Option<&OwnedFd>) -> Outco
         }
     }
     Ok(sources)
+}
+
+/// The copy of `/etc` beside the folder of a box.
+fn etc_of(folder: &Path) -> Outcome<PathBuf> {
+    let nowhere = io::Error::from_raw_os_error(libc::EINVAL);
+    let places = folder.ancestors().nth(2).zip(folder.file_name());
+    let copied = places.map_or(Err(nowhere), |(state, name)| etc::copy(state, name));
+    copied.tried(Step::Sources, || "copy what is seen of /etc".to_owned())
 }
 
 fn lower(path: impl AsRef<Path>, ids: Option<&OwnedFd>) -> Outcome<OwnedFd> {
