@@ -59,8 +59,9 @@ impl Memory {
             }
             drop(sandbox);
             let usage = usage::now();
-            if usage.memory_bytes > self.limit.get()
-                && let Some(largest) = usage.largest
+            if usage.resident_bytes > self.limit.get()
+                && let Some((bytes, largest)) = usage::weigh(self.limit.get())
+                && bytes > self.limit.get()
             {
                 count_memory_kill();
                 // SAFETY: a signal to a process of this sandbox; that it may just have ended is fine.

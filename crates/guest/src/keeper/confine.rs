@@ -5,7 +5,7 @@ use cofferdam_protocol::keeper::{Plan, Step};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::calls::{Outcome, Tried, check_int};
-use super::seccomp;
+use super::seccomp::{self, MemoryKeeper};
 
 /// What package managers, servers and the guest itself need; the same as on every backend. CHOWN, DAC_OVERRIDE, FOWNER,
 /// FSETID, KILL, SETGID, SETUID, NET_BIND_SERVICE, SYS_CHROOT.
@@ -20,7 +20,7 @@ const NO_CORE: u64 = 1;
 
 /// What a box may have of those things that the kernel also counts as its maker's, of which a user has few (128 watchers by
 /// default): so that it cannot take all.
-const SHARED_COUNTS: [(&str, u32); 2] = [("max_inotify_instances", 32), ("max_inotify_watches", 32768)];
+const SHARED_COUNTS: [(&str, u64); 2] = [("max_inotify_instances", 32), ("max_inotify_watches", 32768)];
 
 const CAPABILITY_VERSION: u32 = 0x2008_0522;
 
@@ -34,14 +34,22 @@ pub(super) fn confine(plan: &Plan) -> Outcome {
     let told = check_int(unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) });
     told.tried(Step::Confinement, || "give up new privileges".to_owned())?;
     drop_capabilities()?;
-    seccomp::install().tried(Step::Confinement, || "filter system calls".to_owned())
+    let watched = plan.setup.bounds.memory_bytes > 0;
+    let memory = if watched { MemoryKeeper::Guest } else { MemoryKeeper::Kernel };
+    seccomp::install(memory).tried(Step::Confinement, || "filter system calls".to_owned())
 }
 
-/// Early, while `/proc` is the machine's own and may be written: these numbers are the user namespace's.
-pub(super) fn share_counts() {
+/// Early, while `/proc` is the machine's own and may be written: these numbers are the box's namespaces'.
+pub(super) fn share_counts(plan: &Plan) {
+    // A kernel that does not count them has nothing to share.
+    let set = |name: &str, count: u64| std::fs::write(format!("/proc/sys/{name}"), count.to_string());
     for (name, count) in SHARED_COUNTS {
-        // A kernel that does not count them has nothing to share.
-        let _ = std::fs::write(format!("/proc/sys/user/{name}"), count.to_string());
+        let _ = set(&format!("user/{name}"), count);
+    }
+    let watched = plan.setup.bounds.memory_bytes;
+    if watched > 0 {
+        // In pages, of segments that nobody need have mapped: the guest would not see them.
+        let _ = set("kernel/shmall", watched / 4 / rustix::param::page_size() as u64);
     }
 }
 

@@ -49,7 +49,7 @@ pub(super) fn inhabit(plan: &Plan, folder: &Path, luggage: Luggage<'_>) -> Outco
         }
     };
     become_root(has_users)?;
-    confine::share_counts();
+    confine::share_counts(plan);
     die_with_keeper(luggage.door)?;
     luggage.cgroups.join()?;
     if !luggage.is_served {

@@ -111,6 +111,18 @@ const REFUSED: &[c_long] = &[
     libc::SYS_ustat,
 ];
 
+/// Memory that no process need have mapped, so that nobody but a cgroup sees it: `memfd_secret` is the second.
+const UNSEEN_MEMORY: [c_long; 2] = [libc::SYS_memfd_create, 447];
+
+/// Who sees to it that a box takes no more memory than it may.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum MemoryKeeper {
+    /// A cgroup, or nobody because there is no limit.
+    Kernel,
+    /// PID 1, which sees what processes have mapped.
+    Guest,
+}
+
 /// Personalities that change nothing of the kernel's own protection; the last one is a question.
 const PERSONALITIES: [u32; 5] = [0, 8, 0x2_0000, 0x2_0008, u32::MAX];
 
@@ -157,7 +169,7 @@ fn refuse(errno: i32) -> u32 {
     ERRNO | errno as u32
 }
 
-fn program() -> Vec<sock_filter> {
+fn program(memory: MemoryKeeper) -> Vec<sock_filter> {
     let mut program = vec![
         step(LOAD, ARCHITECTURE),
         branch(EQUAL, OWN_ARCHITECTURE, 1, 0),
@@ -171,6 +183,12 @@ fn program() -> Vec<sock_filter> {
     for call in REFUSED {
         program.push(branch(EQUAL, *call as u32, 0, 1));
         program.push(step(RETURN, refuse(libc::EPERM)));
+    }
+    if memory == MemoryKeeper::Guest {
+        for call in UNSEEN_MEMORY {
+            program.push(branch(EQUAL, call as u32, 0, 1));
+            program.push(step(RETURN, refuse(libc::ENOSYS)));
+        }
     }
     // Its flags are in memory, where no filter sees them: programs fall back to clone.
     program.push(branch(EQUAL, libc::SYS_clone3 as u32, 0, 1));
@@ -188,8 +206,8 @@ fn program() -> Vec<sock_filter> {
 }
 
 /// Puts the filter on this process and all that it starts. It must have given up new privileges.
-pub(super) fn install() -> io::Result<()> {
-    let mut steps = program();
+pub(super) fn install(memory: MemoryKeeper) -> io::Result<()> {
+    let mut steps = program(memory);
     let filter = sock_fprog { len: steps.len() as u16, filter: steps.as_mut_ptr() };
     const SET_MODE_FILTER: libc::c_int = 1;
     // SAFETY: the kernel copies the program before the call is over.
@@ -203,7 +221,10 @@ mod tests {
 
     /// What the filter says to a call, as the kernel would run it.
     fn verdict(number: u32, arguments: [u32; 2]) -> u32 {
-        let program = program();
+        verdict_of(&program(MemoryKeeper::Kernel), number, arguments)
+    }
+
+    fn verdict_of(program: &[sock_filter], number: u32, arguments: [u32; 2]) -> u32 {
         let (mut at, mut loaded) = (0, 0);
         loop {
             let now = &program[at];
@@ -251,5 +272,14 @@ mod tests {
         assert_eq!(call(libc::SYS_ioctl, [0, 0x5412]), refuse(libc::EPERM));
         assert_eq!(verdict(NEWEST + 1, [0, 0]), refuse(libc::ENOSYS));
         assert_eq!(verdict(0x4000_0000, [0, 0]), refuse(libc::ENOSYS));
+    }
+
+    #[test]
+    fn memory_that_the_guest_cannot_see_is_refused_where_it_must_see_all() {
+        for call in UNSEEN_MEMORY {
+            let by = |keeper| verdict_of(&program(keeper), call as u32, [0, 0]);
+            assert_eq!(by(MemoryKeeper::Kernel), ALLOW, "{call}");
+            assert_eq!(by(MemoryKeeper::Guest), refuse(libc::ENOSYS), "{call}");
+        }
     }
 }
