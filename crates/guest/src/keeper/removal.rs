@@ -123,7 +123,7 @@ mod tests {
         symlink(&kept, victim.join("a/link")).unwrap();
         symlink(kept.join("file"), victim.join("link")).unwrap();
         for folder in ["a/moved-1/b", "a/moved-1", "a"] {
-            fs::set_permissions(victim.join(folder), fs::Permissions::from_mode(0)).unwrap();
+            fs::set_permissions(victim.join(folder), fs::Permissions::from_mode(0o0)).unwrap();
         }
         remove(&victim).unwrap();
         assert!(!victim.exists());
