@@ -3,13 +3,29 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import path from 'node:path';
 import { type Sandbox, type SandboxEvent, SandboxManager, type SandboxManagerOptions } from 'cofferdam';
-import Docker from 'dockerode';
+import { isNamespaces } from './ground';
 
-/** The images of `scripts/fixtures.mjs`, one per class. */
-export const IMAGES = { debian: 'ubuntu:22.04', alpine: 'alpine:3.19', empty: 'cofferdam/empty:latest' } as const;
+/** The images of `scripts/fixtures.mjs`, one per class; without an engine, the same as folders of `scripts/roots.mjs`. */
+export const IMAGES = isNamespaces
+  ? { debian: root('debian'), alpine: root('alpine'), empty: root('empty') }
+  : { debian: 'ubuntu:22.04', alpine: 'alpine:3.19', empty: 'cofferdam/empty:latest' };
+
+function root(name: string): string {
+  return path.join(process.env.COFFERDAM_TEST_ROOTS ?? '/var/tmp/cofferdam-roots', name);
+}
+
+/** Suites of what only Docker has: on another backend their names say that they are not run. */
+export const describeOnDocker: typeof describe | typeof describe.skip =
+  process.env.COFFERDAM_NO_ENGINE || isNamespaces ? describe.skip : describe;
+
+/** Suites of what only the namespaces backend has. */
+export const describeOnNamespaces = isNamespaces ? describe : describe.skip;
+
+/** Tests of what only Docker has. */
+export const testOnDocker: typeof test | typeof test.skip = isNamespaces ? test.skip : test;
 
 /** Suites against a real engine. Where none can be had, `scripts/test.mjs` says so loudly, and fails in CI. */
-export const describeWithEngine = process.env.COFFERDAM_NO_ENGINE ? describe.skip : describe;
+export const describeWithEngine = process.env.COFFERDAM_NO_ENGINE && !isNamespaces ? describe.skip : describe;
 
 const managers: SandboxManager[] = [];
 
@@ -42,12 +58,6 @@ export function record(manager: SandboxManager): SandboxEvent[] {
     for await (const event of events) seen.push(event);
   })();
   return seen;
-}
-
-/** All containers with this label of the caller's own, started or not. */
-export async function containersLabelled(name: string, value: string): Promise<Docker.ContainerInfo[]> {
-  const filters = { label: [`cofferdam.label.${name}=${value}`] };
-  return new Docker().listContainers({ all: true, filters });
 }
 
 /** A program of its own, which has `SandboxManager` and prints lines. */

@@ -70,9 +70,24 @@ export class EngineApi {
     await expectSuccess(response);
   }
 
-  #call(method, url, { body, timeoutMs = ANSWER_MS } = {}) {
+  /** The whole root of an image as a tar stream, by way of a container that is never started. */
+  async exportRoot(name) {
+    const body = [Buffer.from(JSON.stringify({ Image: name, Cmd: ['none'] }))];
+    const made = await this.#call('POST', '/containers/create', {
+      body,
+      headers: { 'content-type': 'application/json' },
+    });
+    const { Id } = JSON.parse(await textOf(made));
+    if (!Id) throw new Error(`no container could be made of "${name}"`);
+    const remove = async () => (await this.#call('DELETE', `/containers/${Id}?force=1`)).resume();
+    const stream = await this.#call('GET', `/containers/${Id}/export`, { timeoutMs: 0 });
+    stream.once('close', () => void remove());
+    return stream;
+  }
+
+  #call(method, url, { body, headers = {}, timeoutMs = ANSWER_MS } = {}) {
     return new Promise((resolve, reject) => {
-      const request = this.#request({ ...this.#target, method, path: url, agent: false, timeout: timeoutMs });
+      const request = this.#request({ ...this.#target, method, path: url, headers, agent: false, timeout: timeoutMs });
       request.once('response', resolve);
       request.on('error', reject);
       request.on('timeout', () => request.destroy(new Error(`no answer within ${timeoutMs / 1000} s`)));
@@ -82,10 +97,15 @@ export class EngineApi {
   }
 }
 
-/** The engine reports progress and failure alike as JSON lines, also after a status of 200. */
-async function expectSuccess(response) {
+async function textOf(response) {
   let text = '';
   for await (const chunk of response.setEncoding('utf8')) text += chunk;
+  return text;
+}
+
+/** The engine reports progress and failure alike as JSON lines, also after a status of 200. */
+async function expectSuccess(response) {
+  const text = await textOf(response);
   for (const line of text.split('\n').filter((line) => line.trim())) {
     const { error, message } = JSON.parse(line);
     if (error ?? message) throw new Error(error ?? message);

@@ -1,20 +1,67 @@
-// Whether this machine can have sandboxes of namespaces, by asking the built package, which tries one.
+// The tests on sandboxes without an engine: as whoever runs this, and, where that is root, as an ordinary user made for it.
 
+import { execFileSync } from 'node:child_process';
+import path from 'node:path';
+import { adminEnv, install, isInstalled, whyNoPackages } from './debian.mjs';
+import { atEnd } from './lifetime.mjs';
+import { ensureRoots } from './roots.mjs';
 import { Unavailable } from './unavailable.mjs';
 
-const NEXT =
-  'Try as root, or allow user namespaces to ordinary users (sysctl user.max_user_namespaces, AppArmor), and run this again.';
+/** All that says nothing of Docker; what does and is in these says so by its name. */
+const SUITES = [
+  '__test__/(contract|exactness|faults)/',
+  '__test__/integration/(host-exit|in-container|killed-hosts|lost|many-opens|namespaces|orphan|threaded-host)',
+];
 
-/** Rejects with {@link Unavailable} where it cannot. */
+/** What a person can do where there are none. */
+const NEXT =
+  'Allow user namespaces to ordinary users (sysctl user.max_user_namespaces, AppArmor), or run this as root.';
+
+/** Asks the built package, which tries one; rejects with {@link Unavailable} where this machine has none for us. */
 export async function ensureNamespaces() {
   const { SandboxManager } = await import('../index.mjs');
-  let manager;
+  const manager = new SandboxManager({ backend: 'namespaces' });
   try {
-    manager = new SandboxManager({ backend: 'namespaces' });
     await manager.info();
   } catch (error) {
     throw new Unavailable(`Sandboxes of namespaces cannot be made here: ${error.message}`, NEXT);
   } finally {
-    await manager?.close();
+    await manager.close();
   }
+}
+
+/** Where unpacked images stay for the next time. */
+const ROOTS = '/var/tmp/cofferdam-roots';
+
+/** @param {string} host the engine that has the images, as in DOCKER_HOST */
+export async function testNamespaces(steps, host, env) {
+  await steps.time('images as folders', () => ensureRoots(host, ROOTS));
+  const own = { ...env, COFFERDAM_BACKEND: 'namespaces', COFFERDAM_TEST_ROOTS: ROOTS };
+  await steps.run('jest, on namespaces', 'npx', ['jest', ...SUITES], { env: own });
+  if (process.getuid?.() !== 0) return;
+  const user = await ordinaryUser();
+  const roots = path.join(user.home, 'roots');
+  await steps.time('images as folders of an ordinary user', () => ensureRoots(host, roots, user));
+  const variables = { HOME: user.home, COFFERDAM_BACKEND: 'namespaces', COFFERDAM_TEST_ROOTS: roots };
+  const words = Object.entries(variables).map(([name, value]) => `${name}=${value}`);
+  const become = ['--reuid', user.name, '--regid', user.name, '--init-groups', 'env', '-u', 'DOCKER_HOST', ...words];
+  const jest = ['npx', 'jest', '--cacheDirectory', path.join(user.home, 'jest'), '__test__/contract/'];
+  await steps.run('jest, on namespaces as an ordinary user', 'setpriv', [...become, ...jest], { env });
+}
+
+/** One with users of its own to give, who is gone with the command. */
+async function ordinaryUser() {
+  if (!isInstalled('newuidmap') && !whyNoPackages()) await install(['uidmap']);
+  const name = `cofferdam-${process.pid}`;
+  const home = path.join('/var/tmp', name);
+  const admin = (program, ...args) => execFileSync(program, args, { env: { ...process.env, ...adminEnv() } });
+  admin('useradd', '--create-home', '--home-dir', home, name);
+  atEnd(() => admin('userdel', '--remove', name));
+  const [uid, gid] = ['-u', '-g'].map((flag) => Number(String(execFileSync('id', [flag, name]))));
+  try {
+    execFileSync('setpriv', ['--reuid', name, '--regid', name, '--clear-groups', 'test', '-r', 'dist/index.js']);
+  } catch {
+    throw new Error(`an ordinary user cannot read ${process.cwd()}: move the clone to a folder that all may enter`);
+  }
+  return { name, home, uid, gid };
 }

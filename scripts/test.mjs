@@ -5,7 +5,7 @@
 
 import { fuzz } from './fuzz.mjs';
 import { command } from './lifetime.mjs';
-import { ensureNamespaces } from './namespaces.mjs';
+import { ensureNamespaces, testNamespaces } from './namespaces.mjs';
 import { buildProbe } from './probe.mjs';
 import { ensureProgram, NATS, REGISTRY } from './programs.mjs';
 import { boxed, Steps } from './steps.mjs';
@@ -42,6 +42,7 @@ await command(async () => {
     const through = { ...env, COFFERDAM_SHORTCUT: 'off' };
     await steps.run('jest, through the engine', 'npx', ['jest', '__test__/contract'], { env: through });
   }
+  if (everything && engine && !missing) await testNamespaces(steps, engine.host, env);
   if (engine?.started) await steps.time('stop the engine', engine.stop);
 
   console.log(`\n✓ passed\n${steps.summary()}`);

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use cofferdam_core::backend::{BoxRecord, BoxState, Enforcement, EngineInfo, PruneReport, PruneRequest};
 use cofferdam_core::{
-    DockerOptions, FilePolicy, Manager, ManagerOptions, NetworkRule, OnPull, OpenRequest, Policy, Scope, Timeouts,
-    TlsFiles, WarmRequest,
+    BackendKind, DockerOptions, FilePolicy, Manager, ManagerOptions, NetworkRule, OnPull, OpenRequest, Policy, Scope,
+    Timeouts, TlsFiles, WarmRequest,
 };
 use napi::Env;
 use napi::bindgen_prelude::{PromiseRaw, within_runtime_if_available};
@@ -65,6 +65,7 @@ pub struct NativeEngineInfo {
     pub backend: String,
     pub version: String,
     pub api_version: Option<String>,
+    pub tier: Option<String>,
     /// JSON
     pub abilities: String,
     #[napi(ts_type = "Record<string, 'enforced' | 'watched' | 'none'>")]
@@ -83,6 +84,7 @@ impl From<EngineInfo> for NativeEngineInfo {
             backend: info.backend.to_owned(),
             version: info.version,
             api_version: info.api_version,
+            tier: info.tier.map(str::to_owned),
             abilities: serde_json::to_string(&abilities).unwrap_or_default(),
             limits: info.limits.into_iter().map(|(name, how)| (name.to_owned(), kept(how).to_owned())).collect(),
         }
@@ -126,6 +128,11 @@ impl NativeManager {
         let count = |value: Option<f64>| value.map(|value| value as u64);
         let files = FilePolicy::new(options.blocked_paths, count(options.max_file_bytes), count(options.max_files));
         let options = ManagerOptions {
+            backend: match options.backend.as_str() {
+                "docker" => BackendKind::Docker,
+                "namespaces" => BackendKind::Namespaces,
+                _ => BackendKind::Auto,
+            },
             warm: warm.map(|warm| WarmRequest { open: warm.open.into(), count: warm.count as usize }).collect(),
             docker: DockerOptions { host: options.docker_host, tls, runtime: options.docker_runtime },
             policy: Policy {

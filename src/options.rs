@@ -11,6 +11,8 @@ use crate::store::NativeStore;
 
 #[napi(object)]
 pub struct NativeManagerOptions {
+    #[napi(ts_type = "'auto' | 'docker' | 'namespaces'")]
+    pub backend: String,
     pub docker_host: Option<String>,
     pub docker_tls: Option<NativeTls>,
     pub docker_runtime: Option<String>,

@@ -1,4 +1,4 @@
-import { SandboxError } from './errors';
+import { backendOf } from './internal/backend';
 import type { NativeManager, NativeManagerOptions } from './internal/binding';
 import { abortable, type CallSite, call, callSite } from './internal/call';
 import * as check from './internal/check';
@@ -54,12 +54,7 @@ export class SandboxManager implements AsyncDisposable {
     options: SandboxManagerOptions = {},
     connect = (native: NativeManagerOptions): NativeManager => new (addon().NativeManager)(native),
   ) {
-    const { backend = 'auto', docker = {}, policy = {} } = options;
-    if (backend !== 'auto' && backend !== 'docker') {
-      throw new SandboxError('UNSUPPORTED', `backend ${JSON.stringify(backend)} is not built yet; use "docker"`, {
-        backend,
-      });
-    }
+    const { docker = {}, policy = {} } = options;
     if (policy.network !== undefined && policy.network !== 'allow' && policy.network !== 'deny') {
       throw check.invalid('policy.network', '"allow" or "deny"', policy.network);
     }
@@ -73,6 +68,7 @@ export class SandboxManager implements AsyncDisposable {
     this.#telemetry = telemetryFor(this, new Telemetry(options.telemetry));
     this.#journal = new Journal(options.logger);
     this.#native = connect({
+      backend: backendOf(options.backend, docker.host, process.env),
       dockerHost: check.optionalText('docker.host', docker.host),
       dockerTls: docker.tls && toNativeTls(docker.tls),
       dockerRuntime: check.optionalText('docker.runtime', docker.runtime),

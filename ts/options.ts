@@ -37,8 +37,12 @@ export interface TlsOptions {
 
 /** Options of a {@link SandboxManager}. */
 export interface SandboxManagerOptions {
-  /** Where sandboxes run. `auto` is Docker where an engine answers. */
-  backend?: 'auto' | 'docker';
+  /**
+   * Where sandboxes run: in an engine's containers, or in this machine's own namespaces, which needs Linux and nothing
+   * installed. `auto`, which is the default, is Docker where an engine answers, else namespaces. `COFFERDAM_BACKEND` says it
+   * for programs that do not.
+   */
+  backend?: 'auto' | 'docker' | 'namespaces';
   /** How to reach the engine; found as the docker command finds it unless told. */
   docker?: { host?: string; tls?: TlsOptions; runtime?: string };
   /** For every `open()` of this manager. */
@@ -406,6 +410,8 @@ export interface EngineInfo {
   backend: string;
   version: string;
   apiVersion?: string;
+  /** How well sandboxes are kept apart, where that depends on the machine. */
+  tier?: string;
   abilities: Record<string, boolean | string>;
   /** Which limits really apply. */
   limits: Record<keyof Limits, 'enforced' | 'watched' | 'none'>;

@@ -1,4 +1,4 @@
-import Docker from 'dockerode';
+import { type Box, ground, isNamespaces } from '../ground';
 import { describeWithEngine, IMAGES, record, testManager, unique, until } from '../support';
 
 const image = IMAGES.alpine;
@@ -45,16 +45,14 @@ describeWithEngine('events', () => {
   });
 
   test.each([
-    ['removed', async (container: Docker.Container) => container.remove({ force: true }), { exitCode: 137 }],
-    ['stopped', async (container: Docker.Container) => container.stop(), { reason: 'stopped' }],
-    ['killed', async (container: Docker.Container) => container.kill(), { reason: 'exited', exitCode: 137 }],
+    ['removed', async (box: Box) => box.remove(), isNamespaces ? { reason: 'removed' } : { exitCode: 137 }],
+    ['stopped', async (box: Box) => box.stop(), { reason: 'stopped' }],
+    ['killed', async (box: Box) => box.kill(), { reason: 'exited', exitCode: 137 }],
   ])('tell of a sandbox whose container was %s, without anybody having asked', async (_, end, details) => {
     const manager = testManager({ defaults: { image } });
     const events = record(manager);
     const sandbox = await manager.open();
-    const docker = new Docker();
-    const [found] = await docker.listContainers({ filters: { label: [`cofferdam.id=${sandbox.id}`] } });
-    await end(docker.getContainer(found?.Id ?? ''));
+    await end(await ground.boxOf(sandbox.id));
     const lost = await until(() => events.find(({ type }) => type === 'lost'));
     expect(lost).toMatchObject({ sandboxId: sandbox.id, ...details });
     const call = sandbox.exec('true');

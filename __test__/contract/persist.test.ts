@@ -1,14 +1,9 @@
 import { SandboxManager } from 'cofferdam';
-import Docker from 'dockerode';
+import { ground } from '../ground';
 import { describeWithEngine, IMAGES, testManager, unique } from '../support';
 
 const image = IMAGES.alpine;
-const docker = new Docker();
-
-async function volumes(key: string): Promise<string[]> {
-  const { Volumes } = await docker.listVolumes({ filters: { label: ['cofferdam.data'] } });
-  return (Volumes ?? []).filter(({ Labels }) => Labels['cofferdam.data']?.includes(`"${key}"`)).map(({ Name }) => Name);
-}
+const volumes = ground.workspaces;
 
 describeWithEngine('persistent workspaces', () => {
   const manager = testManager({ defaults: { image, persist: true } });

@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { readFileSync, readlinkSync } from 'node:fs';
 import { SandboxManager } from 'cofferdam';
 import Docker from 'dockerode';
-import { describeWithEngine, IMAGES, testManager, unique, until } from '../support';
+import { describeOnDocker, IMAGES, testManager, unique, until } from '../support';
 
 const docker = new Docker();
 const image = IMAGES.alpine;
@@ -15,7 +15,7 @@ function maker(pid: number, started: string): string {
 
 const startOf = (pid: number) => readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ')[19] ?? '';
 
-describeWithEngine('what dead programs and older versions left', () => {
+describeOnDocker('what dead programs and older versions left on Docker', () => {
   const manager = testManager();
   const made: Docker.Container[] = [];
 

@@ -1,4 +1,5 @@
 import { SandboxManager } from 'cofferdam';
+import { isNamespaces } from '../ground';
 import { describeWithEngine, IMAGES, testManager } from '../support';
 
 const unique = () => `wf_${Date.now()}_${Math.random().toString(36).slice(2)}`;
@@ -136,9 +137,9 @@ describeWithEngine('sessions', () => {
 
   test('info() of the manager names the engine', async () => {
     expect(await manager.info()).toMatchObject({
-      backend: 'docker',
+      backend: isNamespaces ? 'namespaces' : 'docker',
       version: expect.any(String),
-      limits: { memoryMb: 'enforced', pids: 'enforced', cpus: 'enforced' },
+      ...(isNamespaces ? { tier: 'full' } : { limits: { memoryMb: 'enforced', pids: 'enforced', cpus: 'enforced' } }),
     });
   });
 

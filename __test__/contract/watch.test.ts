@@ -1,5 +1,5 @@
 import type { FileChange, Sandbox } from 'cofferdam';
-import { describeWithEngine, IMAGES, program, testManager, unique, until } from '../support';
+import { describeOnDocker, describeWithEngine, IMAGES, program, testManager, unique, until } from '../support';
 
 type Watch = AsyncIterableIterator<FileChange>;
 
@@ -377,7 +377,7 @@ describeWithEngine('a watch that nobody reads', () => {
   });
 });
 
-describeWithEngine('a watch whose link is cut', () => {
+describeOnDocker('a watch whose link through the engine is cut', () => {
   // In a program of its own: only a link that goes through the engine has a process to kill.
   const BODY = `
     const owner = new SandboxManager({ defaults: { image: ${JSON.stringify(IMAGES.alpine)} } });

@@ -1,5 +1,5 @@
 import type { Sandbox } from 'cofferdam';
-import { describeWithEngine, IMAGES, testManager } from '../support';
+import { describeWithEngine, IMAGES, testManager, testOnDocker } from '../support';
 import { failure, sturdySandbox } from './failure';
 
 /** Every sandbox has a small file system in memory there: 64 MiB on Docker. */
@@ -115,7 +115,12 @@ describeWithEngine('a read-only root', () => {
 describeWithEngine('the guest in a sandbox whose root may be written', () => {
   const sandbox = sturdySandbox(testManager(), { image: IMAGES.alpine });
 
-  test('cannot be replaced, not even by root', async () => {
+  test('cannot be written to, not even by root', async () => {
+    expect(await sandbox().exec('echo x > /proc/1/exe')).toMatchObject({ ok: false });
+    expect((await sandbox().exec('echo lives')).stdout).toBe('lives\n');
+  });
+
+  testOnDocker('cannot be replaced where Docker mounts it, not even by root', async () => {
     expect((await failure(sandbox().files.write('/.cofferdam/guest', 'x'))).code).toBe('PERMISSION_DENIED');
     expect((await failure(sandbox().files.remove('/.cofferdam', { recursive: true }))).code).toBe('PERMISSION_DENIED');
     expect(await sandbox().exec('echo x > /.cofferdam/guest')).toMatchObject({ ok: false });

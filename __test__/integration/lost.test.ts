@@ -1,23 +1,17 @@
 import { execFile } from 'node:child_process';
 import path from 'node:path';
 import { promisify } from 'node:util';
-import Docker from 'dockerode';
-import { describeWithEngine, IMAGES, testManager } from '../support';
+import { type Box, ground } from '../ground';
+import { describeOnDocker, describeWithEngine, IMAGES, testManager } from '../support';
 
 const unique = () => `lost_${Date.now()}_${Math.random().toString(36).slice(2)}`;
 
 describeWithEngine('a sandbox that goes away behind our back', () => {
-  const docker = new Docker();
   const manager = testManager({ defaults: { image: IMAGES.alpine } });
 
-  async function containerOf(id: string) {
-    const [found] = await docker.listContainers({ filters: { label: [`cofferdam.id=${id}`] } });
-    return docker.getContainer(found?.Id ?? 'none');
-  }
-
   test.each([
-    ['killed', async (container: Docker.Container) => container.kill()],
-    ['removed', async (container: Docker.Container) => container.remove({ force: true })],
+    ['killed', async (box: Box) => box.kill()],
+    ['removed', async (box: Box) => box.remove()],
   ])('%s in the middle of calls: they reject with SANDBOX_LOST, and the next open makes a new one', async (_, end) => {
     const scope = { workflow: unique() };
     const sandbox = await manager.open({ scope });
@@ -32,7 +26,7 @@ describeWithEngine('a sandbox that goes away behind our back', () => {
         for await (const chunk of loop) expect(chunk.text).toContain('tick');
       })(),
     ]);
-    await end(await containerOf(sandbox.id));
+    await end(await ground.boxOf(sandbox.id));
     for (const outcome of await outcomes) {
       expect(outcome).toMatchObject({ status: 'rejected', reason: { name: 'SandboxError', code: 'SANDBOX_LOST' } });
     }
@@ -72,7 +66,7 @@ const CUT = `
   })();
 `;
 
-describeWithEngine('a link that breaks while the sandbox lives', () => {
+describeOnDocker('a link through the engine that breaks while the sandbox lives', () => {
   test('is made again: a command goes on, is not started twice, and loses no output', async () => {
     const options = { cwd: path.resolve(__dirname, '../..'), env: { ...process.env, COFFERDAM_SHORTCUT: 'off' } };
     const { stdout } = await promisify(execFile)(process.execPath, ['-e', CUT], options);

@@ -1,4 +1,5 @@
-import { containersLabelled, describeWithEngine, IMAGES, program, testManager, unique } from '../support';
+import { ground } from '../ground';
+import { describeWithEngine, IMAGES, program, testManager, unique } from '../support';
 
 describeWithEngine('many opens at once', () => {
   test('200 of one key over four programs make one container', async () => {
@@ -26,10 +27,10 @@ describeWithEngine('many opens at once', () => {
     expect(new Set(outcomes.flatMap(({ ids }) => ids)).size).toBe(1);
     expect(outcomes.reduce((sum, { created }) => sum + created, 0)).toBe(1);
     expect(outcomes.map(({ stdout }) => stdout)).toEqual(Array(4).fill('fine\n'));
-    expect(await containersLabelled('run', run)).toHaveLength(1);
+    expect(await ground.labelled('run', run)).toHaveLength(1);
     const manager = testManager();
     expect(await manager.endScope({ workflow: run })).toEqual({ closed: 1 });
-    expect(await containersLabelled('run', run)).toEqual([]);
+    expect(await ground.labelled('run', run)).toEqual([]);
   });
 
   test('50 keys make 50 containers, and the end of their scope closes them all', async () => {
@@ -41,14 +42,14 @@ describeWithEngine('many opens at once', () => {
     );
     expect(opened.every(({ created }) => created)).toBe(true);
     expect(new Set(opened.map(({ id }) => id)).size).toBe(50);
-    expect(await containersLabelled('run', run)).toHaveLength(50);
+    expect(await ground.labelled('run', run)).toHaveLength(50);
     const neighbour = await manager.open({ scope: { workflow: `${run}-neighbour` } });
     // Half of them by a manager that has opened none of them.
     await Promise.all(opened.slice(20).map((sandbox) => sandbox.close()));
     expect(await testManager().endScope(scope)).toEqual({ closed: 20 });
     expect(await manager.list({ scope })).toEqual([]);
     expect(await manager.endScope(scope)).toEqual({ closed: 0 });
-    expect(await containersLabelled('run', run)).toHaveLength(1);
+    expect(await ground.labelled('run', run)).toHaveLength(1);
     expect((await neighbour.exec('echo here')).stdout).toBe('here\n');
     const lost = opened[0]?.exec('true');
     await expect(lost).rejects.toMatchObject({ code: 'SANDBOX_LOST', details: { reason: expect.any(String) } });

@@ -1,5 +1,6 @@
 import { seenBy } from '../adapters/program';
-import { containersLabelled, describeWithEngine, unique } from '../support';
+import { ground } from '../ground';
+import { describeWithEngine, unique } from '../support';
 
 interface Seen {
   verdicts: string[];
@@ -30,6 +31,6 @@ describeWithEngine('a workflow of three agents: analyze, fix, test, again', () =
 
   test('leaves nothing when the scope is ended', async () => {
     expect(seen).toMatchObject({ ended: { closed: 1 }, left: [] });
-    expect(await containersLabelled('workflow', workflow)).toEqual([]);
+    expect(await ground.labelled('workflow', workflow)).toEqual([]);
   });
 });

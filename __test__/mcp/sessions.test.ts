@@ -1,6 +1,7 @@
 import { InMemoryTransport } from '@modelcontextprotocol/sdk/inMemory.js';
 import { createMcpServer } from 'cofferdam/mcp';
-import { containersLabelled, countProcesses, describeWithEngine, IMAGES, testManager, unique, until } from '../support';
+import { ground } from '../ground';
+import { countProcesses, describeWithEngine, IMAGES, testManager, unique, until } from '../support';
 import { call, clientOf, clientOver, isOnEngine, sandboxId, stdoutOf } from './client';
 
 describeWithEngine('an MCP client’s session', () => {
@@ -25,18 +26,18 @@ describeWithEngine('an MCP client’s session', () => {
     await client.listTools();
     await client.listResources();
     await client.listResourceTemplates();
-    expect(await containersLabelled('mcp', label)).toHaveLength(0);
+    expect(await ground.labelled('mcp', label)).toHaveLength(0);
     await call(client, 'sandbox_open');
-    expect(await containersLabelled('mcp', label)).toHaveLength(1);
+    expect(await ground.labelled('mcp', label)).toHaveLength(1);
   });
 
   test('ends when the client leaves, with all that it had', async () => {
     const label = unique();
     const client = await clientOf(manager, { labels: { mcp: label } });
     await Promise.all([call(client, 'sandbox_open'), call(client, 'sandbox_open', { session: 'second' })]);
-    expect(await containersLabelled('mcp', label)).toHaveLength(2);
+    expect(await ground.labelled('mcp', label)).toHaveLength(2);
     await client.close();
-    await until(async () => (await containersLabelled('mcp', label)).length === 0);
+    await until(async () => (await ground.labelled('mcp', label)).length === 0);
   });
 
   test('is closed when close() of the server resolves, also while a call is under way', async () => {

@@ -154,4 +154,12 @@ describeWithEngine('whatever a model writes', () => {
       delete process.env.COFFERDAM_TEST_SECRET;
     }
   });
+
+  test.each(['/', '/root', ' /etc', './x', '../x', '~/x', 'oci:/srv/image', 'docker-archive:./x.tar'])(
+    'sandbox_open takes no folder or file of the host for an image: %s',
+    async (image) => {
+      const failure = await refused(code, 'sandbox_open', { session: 'root', image });
+      expect(failure).toMatchObject({ code: 'IMAGE_NOT_ALLOWED', hint: expect.stringContaining('alpine:3.19') });
+    },
+  );
 });

@@ -1,5 +1,6 @@
 import { SandboxManager } from 'cofferdam';
-import { containersLabelled, describeWithEngine, testManager, unique } from '../support';
+import { ground } from '../ground';
+import { describeWithEngine, testManager, unique } from '../support';
 import { done, refused, tools } from './toolbox';
 
 describeWithEngine('sandbox_open and sandbox_close', () => {
@@ -21,10 +22,10 @@ describeWithEngine('sandbox_open and sandbox_close', () => {
       Array.from({ length: 8 }, (_, index) => done(own, 'sandbox_exec', { command: `echo ${index} >> all; hostname` })),
     );
     expect(new Set(outputs.map(({ stdout }) => stdout)).size).toBe(1);
-    expect(await containersLabelled('test', label)).toHaveLength(1);
+    expect(await ground.labelled('test', label)).toHaveLength(1);
     expect(await done(own, 'sandbox_open')).toMatchObject({ created: false });
     await own.close();
-    expect(await containersLabelled('test', label)).toHaveLength(0);
+    expect(await ground.labelled('test', label)).toHaveLength(0);
   });
 
   test('keep what a model chose: an image, and further sessions by name or id', async () => {

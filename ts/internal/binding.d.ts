@@ -170,6 +170,7 @@ export interface NativeEngineInfo {
   backend: string
   version: string
   apiVersion?: string
+  tier?: string
   /** JSON */
   abilities: string
   limits: Record<string, 'enforced' | 'watched' | 'none'>
@@ -256,6 +257,7 @@ export interface NativeLimits {
 }
 
 export interface NativeManagerOptions {
+  backend: 'auto' | 'docker' | 'namespaces'
   dockerHost?: string
   dockerTls?: NativeTls
   dockerRuntime?: string

@@ -16,6 +16,7 @@ export function toEngineInfo(native: NativeEngineInfo): EngineInfo {
     backend: native.backend,
     version: native.version,
     apiVersion: native.apiVersion,
+    ...(native.tier === undefined ? {} : { tier: native.tier }),
     abilities: JSON.parse(native.abilities),
     limits: native.limits as EngineInfo['limits'],
   };

@@ -1,7 +1,7 @@
 /** `sandbox_open` and `sandbox_close`: a session's beginning, which every other tool also makes by itself, and its end. */
 import { z } from 'zod';
-import { SandboxError } from '../errors';
 import { defineTool, inSession, sessionAliases } from './definition';
+import { HintedError } from './failure';
 import { withNote } from './reached';
 
 export const openTool = defineTool({
@@ -33,11 +33,9 @@ export const openTool = defineTool({
     status: z.literal('ready'),
   },
   async run({ image, session }, { sessions, signal }) {
-    // A folder of the host's as a root is the host's to choose: a model would read all of it.
-    if (image?.startsWith('/')) {
-      throw new SandboxError('IMAGE_NOT_ALLOWED', `${JSON.stringify(image)} is a path, not the name of an image`, {
-        image,
-      });
+    if (image !== undefined && isOfHost(image)) {
+      const message = `${JSON.stringify(image.slice(0, 200))} is not the name of an image`;
+      throw new HintedError('IMAGE_NOT_ALLOWED', message, 'Use linux, python, node, or a name such as "alpine:3.19".');
     }
     const reached = await sessions.open(session, image, signal);
     const { id, key, image: resolved, workdir } = reached.sandbox;
@@ -45,6 +43,11 @@ export const openTool = defineTool({
     return withNote({ session_id: key, sandbox_id: id, image: resolved, workdir, created, status: 'ready' }, reached);
   },
 });
+
+/** A folder or a file as a root: for the host's own code to choose, not for a model. */
+function isOfHost(image: string): boolean {
+  return /^[/.~]|^[a-z-]+:[/.~]/i.test(image.trim());
+}
 
 export const closeTool = defineTool({
   name: 'sandbox_close',

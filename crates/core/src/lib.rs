@@ -49,8 +49,8 @@ pub use image::{DEFAULT_IMAGE, resolve_image};
 pub use key::{Scope, Session, SessionKey};
 pub use manager::{Manager, Opened};
 pub use options::{
-    DEFAULT_WORKDIR, DockerOptions, Limits, ManagerOptions, OnPull, OpenRequest, PullPolicy, PullProgress, Timeouts,
-    TlsFiles, WarmRequest,
+    BackendKind, DEFAULT_WORKDIR, DockerOptions, Limits, ManagerOptions, OnPull, OpenRequest, PullPolicy, PullProgress,
+    Timeouts, TlsFiles, WarmRequest,
 };
 pub use packages::Packages;
 pub use policy::{NetworkRule, Policy};

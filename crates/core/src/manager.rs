@@ -7,8 +7,7 @@ use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
 
-use crate::backend::docker::Docker;
-use crate::backend::{Backend, BoxRecord, BoxSpec, BoxState, EngineInfo, PruneReport, PruneRequest};
+use crate::backend::{self, Backend, BoxRecord, BoxSpec, BoxState, EngineInfo, PruneReport, PruneRequest};
 use crate::events::{Event, EventKind, EventStream};
 use crate::host::Host;
 use crate::id::random_id;
@@ -20,7 +19,7 @@ use crate::pool::{Pool, tell_failure};
 use crate::register::{Origin, Register};
 use crate::sandbox::Sandbox;
 use crate::sessions::{self, adopt, check_request, check_same, furnish, not_found, peek, specify};
-use crate::{DEFAULT_IMAGE, Error, ErrorCode, Result, resolve_image};
+use crate::{DEFAULT_IMAGE, Error, ErrorCode, Result};
 
 /// How long one session after the other may go away in our hands before that is the answer.
 const VANISHING: Duration = Duration::from_secs(30);
@@ -62,10 +61,9 @@ struct Inner {
 }
 
 impl Manager {
-    /// A manager on a Docker engine. Connects on first use.
+    /// A manager on the backend that the options say. Connects on first use.
     pub fn new(options: ManagerOptions) -> Manager {
-        let backend = Arc::new(Docker::new(options.docker.clone()));
-        Manager::with_backend(backend, options)
+        Manager::with_backend(backend::choose(&options), options)
     }
 
     /// A manager on any backend.
@@ -223,7 +221,8 @@ impl Manager {
     pub async fn pull(&self, image: &str, on_pull: Option<&OnPull>) -> Result<()> {
         self.0.check_open()?;
         let on_pull = sessions::told_of_pulls(&self.0.host, on_pull.cloned());
-        self.0.host.backend.pull(&resolve_image(image)?, Some(&on_pull)).await
+        let image = self.0.host.backend.resolve_image(image).await?;
+        self.0.host.backend.pull(&image, Some(&on_pull)).await
     }
 
     /// The backend, and what it can and cannot do here.
@@ -282,7 +281,7 @@ impl Inner {
     async fn open(self: &Arc<Self>, request: OpenRequest) -> Result<Opened> {
         self.check_open()?;
         let key = SessionKey::new(&request.scope, &request.session, &self.owner)?;
-        let image = resolve_image(request.image.as_deref().unwrap_or(DEFAULT_IMAGE))?;
+        let image = self.host.backend.resolve_image(request.image.as_deref().unwrap_or(DEFAULT_IMAGE)).await?;
         self.policy.admit_limits(request.limits)?;
         check_request(&request)?;
         let slot = self.register.slot(key.as_str());
@@ -418,7 +417,7 @@ impl Inner {
     }
 
     async fn stock(&self, warm: &WarmRequest) -> Result<()> {
-        let image = resolve_image(warm.open.image.as_deref().unwrap_or(DEFAULT_IMAGE))?;
+        let image = self.host.backend.resolve_image(warm.open.image.as_deref().unwrap_or(DEFAULT_IMAGE)).await?;
         let limits = self.policy.admit(&warm.open, &image)?;
         check_request(&warm.open)?;
         let mut profile = self.specify(&warm.open, "", &image, limits).await?;

@@ -57,9 +57,23 @@ impl Default for Timeouts {
     }
 }
 
+/// What gives sandboxes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum BackendKind {
+    /// A container engine where one answers, else this machine's own namespaces.
+    #[default]
+    Auto,
+    /// A container engine.
+    Docker,
+    /// This machine's own namespaces.
+    Namespaces,
+}
+
 /// A manager's options.
 #[derive(Clone, Default)]
 pub struct ManagerOptions {
+    /// What gives sandboxes.
+    pub backend: BackendKind,
     /// How to reach the engine.
     pub docker: DockerOptions,
     /// Ceilings that no open may pass.

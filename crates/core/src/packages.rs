@@ -143,7 +143,7 @@ impl Order<'_> {
                 lease: Lease { idle_ms: 0, max_ms: 0, orphan_ms: ORPHAN.as_millis() as u64 },
                 env: Vec::new(),
                 labels: Vec::new(),
-                bounds: Bounds { workspace_bytes: 0, open_files: 0 },
+                bounds: Bounds::default(),
             },
             // Neither may end up in the layer.
             env: BTreeMap::new(),

@@ -100,13 +100,13 @@ impl Pool {
             // its name when it is in use.
             let (named, told) = match is_private {
                 true => (Ok(true), tell(&linked.guest, &setup).await),
-                false => tokio::join!(backend.rename(&handle, &spec.claim), tell(&linked.guest, &setup)),
+                false => tokio::join!(backend.rename(&handle, &spec.claim, true), tell(&linked.guest, &setup)),
             };
             match (named, told) {
                 (Ok(true), Ok(Told::Ready)) => {
                     if is_private {
                         let (backend, claim) = (Arc::clone(backend), spec.claim.clone());
-                        tokio::spawn(async move { backend.rename(&handle, &claim).await });
+                        tokio::spawn(async move { backend.rename(&handle, &claim, false).await });
                     }
                     return Ok(Some(linked.into_sandbox(setup, Make::from(spec.clone()))));
                 }

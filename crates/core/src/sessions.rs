@@ -196,6 +196,8 @@ pub(crate) async fn specify(
             bounds: Bounds {
                 workspace_bytes: limits.workspace_mb.unwrap_or(0) << 20,
                 open_files: limits.open_files.unwrap_or(0),
+                // The backend's to say, where the kernel does not keep them.
+                ..Bounds::default()
             },
         },
         env: request.env.clone(),

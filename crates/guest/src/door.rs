@@ -7,17 +7,19 @@
 
 use std::io::{self, IoSlice, IoSliceMut, Read};
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::rc::Rc;
 
 use cofferdam_protocol::{DOOR, DOOR_HAND_OVER, DOOR_LINK};
+use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags,
     recvmsg, sendmsg,
 };
 
+use crate::fd::Fd;
 use crate::link;
 use crate::sandbox::Sandbox;
 
@@ -46,8 +48,40 @@ pub(crate) fn hand_over() -> io::Result<()> {
     stream.read(&mut [0]).map(drop)
 }
 
+/// A door that somebody outside keeps: what comes through was let in by them.
+pub(crate) fn inherited(words: &[&str]) -> io::Result<Option<OwnedFd>> {
+    let [number] = words else { return Ok(None) };
+    let number = number.parse().map_err(io::Error::other)?;
+    // SAFETY: whoever started us says that it is ours; that it is open is asked.
+    let door = unsafe { BorrowedFd::borrow_raw(number) };
+    fcntl_setfd(door, FdFlags::CLOEXEC)?;
+    // SAFETY: as above, and nobody else has it.
+    Ok(Some(unsafe { OwnedFd::from_raw_fd(number) }))
+}
+
 /// Lets further links in, for as long as the sandbox lives.
-pub(crate) async fn keep(sandbox: Rc<Sandbox>) -> io::Result<()> {
+pub(crate) async fn keep(sandbox: Rc<Sandbox>, inherited: Option<OwnedFd>) -> io::Result<()> {
+    match inherited {
+        Some(door) => keep_inherited(sandbox, door).await,
+        None => keep_own(sandbox).await,
+    }
+}
+
+async fn keep_inherited(sandbox: Rc<Sandbox>, door: OwnedFd) -> io::Result<()> {
+    let door = Fd::readable(door)?;
+    loop {
+        if let Visitor::HandsOver(input, output) = door.receive(receive).await? {
+            tokio::task::spawn_local(serve(Rc::clone(&sandbox), input, output));
+        }
+    }
+}
+
+async fn serve(sandbox: Rc<Sandbox>, input: OwnedFd, output: OwnedFd) {
+    // How a link ends is the host's to notice.
+    let _ = link::serve(sandbox, input, output).await;
+}
+
+async fn keep_own(sandbox: Rc<Sandbox>) -> io::Result<()> {
     let listener = UnixListener::bind_addr(&address()?)?;
     listener.set_nonblocking(true)?;
     let listener = tokio::net::UnixListener::from_std(listener)?;
@@ -95,11 +129,14 @@ enum Visitor {
     HandsOver(OwnedFd, OwnedFd),
 }
 
-fn receive(stream: std::os::fd::BorrowedFd<'_>) -> io::Result<Visitor> {
+fn receive(stream: BorrowedFd<'_>) -> io::Result<Visitor> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
     let mut word = [0];
-    recvmsg(stream, &mut [IoSliceMut::new(&mut word)], &mut control, RecvFlags::CMSG_CLOEXEC)?;
+    let received = recvmsg(stream, &mut [IoSliceMut::new(&mut word)], &mut control, RecvFlags::CMSG_CLOEXEC)?;
+    if received.bytes == 0 {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
     if word == [DOOR_LINK] {
         return Ok(Visitor::IsLink);
     }

@@ -2,7 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::io::{self, IoSlice};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use bytes::{BufMut, BytesMut};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
@@ -71,6 +71,16 @@ impl Fd {
             self.grow_if(count == scratch.len());
             Ok(take(&scratch[..count]))
         })
+    }
+
+    /// Takes what comes with `receive`, which reads by a call of its own.
+    pub(crate) async fn receive<T>(&self, receive: impl Fn(BorrowedFd<'_>) -> io::Result<T>) -> io::Result<T> {
+        loop {
+            let mut ready = self.fd.readable().await?;
+            if let Ok(outcome) = ready.try_io(|fd| receive(fd.get_ref().as_fd())) {
+                return outcome;
+            }
+        }
     }
 
     /// Reads once to the end of `buffer`; 0 is the end of the stream.

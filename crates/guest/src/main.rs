@@ -2,6 +2,8 @@
 //!
 //! `guest init <setup>` is PID 1: it owns the sandbox's processes, files and lease, and serves any number of links.
 //! `guest link` hands its own standard input and output to PID 1 as a further link, and stays until that ends.
+//! `guest keep <folder>` makes a box of namespaces with itself as PID 1, and stays outside of it; `guest sweep <folder>`
+//! removes what is left of one.
 //!
 //! It is static, needs nothing from the image, and runs on one thread; only file operations, which may block, go to
 //! a few helper threads. It must never panic on anything a host or a command does.
@@ -15,8 +17,10 @@ mod door;
 mod fd;
 mod files;
 mod hosts;
+mod keeper;
 mod lease;
 mod link;
+mod memory;
 mod notices;
 mod outbox;
 mod ports;
@@ -26,6 +30,7 @@ mod sandbox;
 mod stats;
 mod workspace;
 
+use std::os::fd::OwnedFd;
 use std::process::ExitCode;
 
 use cofferdam_protocol::Setup;
@@ -34,12 +39,15 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let outcome = match words.as_slice() {
-        ["init", setup] => match Setup::from_argument(setup) {
-            Ok(setup) => init(setup),
-            Err(error) => Err(std::io::Error::other(error.to_string())),
+        ["init", setup, inherited @ ..] => match (Setup::from_argument(setup), door::inherited(inherited)) {
+            (Ok(setup), Ok(door)) => init(setup, door),
+            (Err(error), _) => Err(std::io::Error::other(error.to_string())),
+            (_, Err(error)) => Err(error),
         },
+        ["keep", folder] => keeper::keep(folder),
+        ["sweep", folder] => keeper::sweep(folder),
         ["link"] => door::hand_over(),
-        _ => Err(std::io::Error::other("usage: guest init <setup> | guest link")),
+        _ => Err(std::io::Error::other("usage: guest init <setup> | link | keep <folder> | sweep <folder>")),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -50,7 +58,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn init(setup: Setup) -> std::io::Result<()> {
+fn init(setup: Setup, door: Option<OwnedFd>) -> std::io::Result<()> {
     // One arena: the helper threads would otherwise reserve one each, and idle memory is part of the contract.
     // SAFETY: called before any other thread exists.
     unsafe { libc::mallopt(libc::M_ARENA_MAX, 1) };
@@ -69,7 +77,7 @@ fn init(setup: Setup) -> std::io::Result<()> {
     // runtime cannot do without.
     runtime.block_on(runtime.spawn_blocking(|| ())).map_err(std::io::Error::other)?;
     let local = tokio::task::LocalSet::new();
-    let outcome = local.block_on(&runtime, sandbox::run(setup));
+    let outcome = local.block_on(&runtime, sandbox::run(setup, door));
     // A helper thread may hang in a file system that never answers: PID 1 must go all the same.
     runtime.shutdown_background();
     outcome

@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::rc::Rc;
 
@@ -13,6 +13,7 @@ use tokio::sync::Notify;
 use crate::clients::Clients;
 use crate::files;
 use crate::lease::{Due, Lease};
+use crate::memory::Memory;
 use crate::notices::Notices;
 use crate::process::{Processes, users};
 use crate::workspace::Workspace;
@@ -25,6 +26,7 @@ pub(crate) struct Sandbox {
     pub(crate) notices: Rc<Notices>,
     pub(crate) processes: Rc<Processes>,
     pub(crate) workspace: Rc<Workspace>,
+    pub(crate) memory: Rc<Memory>,
     ending: Notify,
 }
 
@@ -36,6 +38,7 @@ impl Sandbox {
             processes: Processes::new(Rc::clone(&lease), Rc::clone(&notices)),
             clients: Clients::new(sandbox.clone()),
             workspace: Workspace::new(sandbox.clone(), setup.bounds.workspace_bytes),
+            memory: Memory::new(sandbox.clone(), setup.bounds.memory_bytes),
             lease,
             notices,
             setup: RefCell::new(Rc::new(setup)),
@@ -55,6 +58,7 @@ impl Sandbox {
         }
         self.lease.renew(setup.lease);
         self.workspace.set_limit(setup.bounds.workspace_bytes);
+        self.memory.set_limit(setup.bounds.memory_bytes);
         make_workdir(&setup);
         self.setup.replace(Rc::new(setup));
         true
@@ -62,6 +66,7 @@ impl Sandbox {
 
     pub(crate) fn set_bounds(&self, bounds: Bounds) {
         self.workspace.set_limit(bounds.workspace_bytes);
+        self.memory.set_limit(bounds.memory_bytes);
         let setup = Setup { bounds, ..Setup::clone(&self.setup()) };
         self.setup.replace(Rc::new(setup));
     }
@@ -94,8 +99,8 @@ impl Sandbox {
     }
 }
 
-/// Runs until the lease ends or the engine asks PID 1 to stop.
-pub(crate) async fn run(setup: Setup) -> io::Result<()> {
+/// Runs until the lease ends or the engine asks PID 1 to stop. `inherited` is a door that is there already.
+pub(crate) async fn run(setup: Setup, inherited: Option<OwnedFd>) -> io::Result<()> {
     // As PID 1, the kernel drops every signal that has no handler; these two are what engines send to stop us.
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
@@ -103,10 +108,11 @@ pub(crate) async fn run(setup: Setup) -> io::Result<()> {
     let sandbox = Sandbox::new(setup);
     make_workdir(&sandbox.setup());
 
-    let door = tokio::task::spawn_local(door::keep(Rc::clone(&sandbox)));
+    let door = tokio::task::spawn_local(door::keep(Rc::clone(&sandbox), inherited));
     let (input, output) = (io::stdin().as_fd().try_clone_to_owned()?, io::stdout().as_fd().try_clone_to_owned()?);
     tokio::task::spawn_local(first_link(Rc::clone(&sandbox), input, output));
     tokio::task::spawn_local(Rc::clone(&sandbox.workspace).watch());
+    tokio::task::spawn_local(Rc::clone(&sandbox.memory).watch());
 
     let ending = loop {
         tokio::select! {
@@ -127,7 +133,7 @@ pub(crate) async fn run(setup: Setup) -> io::Result<()> {
     Ok(())
 }
 
-async fn first_link(sandbox: Rc<Sandbox>, input: std::os::fd::OwnedFd, output: std::os::fd::OwnedFd) {
+async fn first_link(sandbox: Rc<Sandbox>, input: OwnedFd, output: OwnedFd) {
     // How it ends does not matter: the lease sees that nobody is linked, and hosts come back through the door.
     let _ = link::serve(sandbox, input, output).await;
 }

@@ -4,11 +4,23 @@ use std::fs;
 
 use cofferdam_protocol::Stats;
 
+use crate::process::usage;
+
 /// All but the workspace, which is not the cgroup's to know.
 pub(crate) fn read() -> Stats {
     let oom_kills = crate::process::oom_kills();
     if fs::exists("/sys/fs/cgroup/cgroup.controllers").unwrap_or(false) {
         Stats { oom_kills, ..second_version(&|file| fs::read_to_string(format!("/sys/fs/cgroup/{file}")).ok()) }
+    } else if !fs::exists("/sys/fs/cgroup/memory").unwrap_or(false) {
+        let usage = usage::now();
+        Stats {
+            oom_kills,
+            cpu_us: usage.cpu_us,
+            memory_bytes: usage.memory_bytes,
+            memory_peak_bytes: usage::peak(usage.memory_bytes),
+            pids: usage.tasks,
+            ..Stats::default()
+        }
     } else {
         Stats { oom_kills, ..first_version(&|file| fs::read_to_string(format!("/sys/fs/cgroup/{file}")).ok()) }
     }

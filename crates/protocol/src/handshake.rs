@@ -77,6 +77,10 @@ pub struct Bounds {
     pub workspace_bytes: u64,
     /// Open files per process.
     pub open_files: u64,
+    /// Of all commands together.
+    pub memory_bytes: u64,
+    /// Processes of each user.
+    pub pids: u64,
 }
 
 /// The guest's first words on every link.

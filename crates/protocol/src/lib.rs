@@ -6,6 +6,7 @@
 
 mod frame;
 mod handshake;
+pub mod keeper;
 mod message;
 mod reply;
 mod request;
@@ -23,7 +24,7 @@ pub use signal::{signal_name, signal_number};
 pub use tree::{Fingerprint, MAX_DEPTH, Meta, Record, TreeDecoder, TreeError, TreeItem, is_name, short_reason};
 
 /// Raised with every change that an older peer would misread. A snapshot test pins the encoding of each generation.
-pub const GENERATION: u16 = 3;
+pub const GENERATION: u16 = 4;
 
 /// Bytes that one side may send on a channel before the other grants more.
 pub const WINDOW: u32 = 1024 * 1024;

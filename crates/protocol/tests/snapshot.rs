@@ -57,7 +57,7 @@ fn every_message() -> Vec<(&'static str, String)> {
         lease: Lease { idle_ms: 1, max_ms: 2, orphan_ms: 3 },
         env: vec![(text("A"), text("b"))],
         labels: vec![(text("team"), text("red"))],
-        bounds: Bounds { workspace_bytes: 4, open_files: 5 },
+        bounds: Bounds { workspace_bytes: 4, open_files: 5, memory_bytes: 6, pids: 7 },
     };
     let notice =
         |notice: Notice| notice.to_frame().payload.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
@@ -118,7 +118,10 @@ fn every_message() -> Vec<(&'static str, String)> {
         ("claim", encoded(&Request::Claim(setup))),
         ("status", encoded(&Request::Status)),
         ("extend", encoded(&Request::Extend { idle_ms: Some(1), max_ms: None })),
-        ("set bounds", encoded(&Request::SetBounds(Bounds { workspace_bytes: 1, open_files: 2 }))),
+        (
+            "set bounds",
+            encoded(&Request::SetBounds(Bounds { workspace_bytes: 1, open_files: 2, memory_bytes: 3, pids: 4 })),
+        ),
         ("watch", encoded(&Request::Watch)),
         ("end", encoded(&Request::End)),
         ("start user shell", encoded(&start(Command::UserShell, Stdin::Open, Output::Hold))),

@@ -1,9 +1,14 @@
 //! What a backend is: something that gives Linux boxes and a byte stream into each. It never sees a command or a file.
 
+mod auto;
 pub mod docker;
+#[cfg(all(target_os = "linux", feature = "namespaces"))]
+pub mod namespaces;
+
+pub(crate) use auto::choose;
 
 use std::collections::BTreeMap;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use async_trait::async_trait;
 use cofferdam_protocol::{Setup, Status};
@@ -184,6 +189,8 @@ pub struct EngineInfo {
     pub version: String,
     /// Of its API.
     pub api_version: Option<String>,
+    /// How well boxes are kept apart, where that depends on the machine.
+    pub tier: Option<&'static str>,
     /// Facts by name, for people and for `doctor`.
     pub abilities: BTreeMap<String, serde_json::Value>,
     /// Which limits really apply.
@@ -195,6 +202,11 @@ pub struct EngineInfo {
 pub trait Backend: Send + Sync {
     /// What it is and can do here.
     async fn info(&self) -> Result<EngineInfo>;
+
+    /// The name that a shortcut or a caller's own word for an image stands for here.
+    async fn resolve_image(&self, name: &str) -> Result<String> {
+        crate::resolve_image(name)
+    }
 
     /// Makes sure that an image is there.
     async fn prepare_image(&self, image: &str, pull: PullPolicy, on_pull: Option<&OnPull>) -> Result<ImageFacts>;
@@ -225,8 +237,9 @@ pub trait Backend: Send + Sync {
     /// Ends a box and removes all that belongs to it but a persistent workspace. One that is gone already is fine.
     async fn remove(&self, handle: &str) -> Result<()>;
 
-    /// Gives a box another claim. False when somebody else holds that.
-    async fn rename(&self, _handle: &str, _claim: &str) -> Result<bool> {
+    /// Gives a box another claim. False when somebody else holds that. A lasting one may be found again by others: it
+    /// outlives its host for its orphan timeout.
+    async fn rename(&self, _handle: &str, _claim: &str, _is_lasting: bool) -> Result<bool> {
         Err(unsupported("give a sandbox to a session"))
     }
 
@@ -264,6 +277,10 @@ pub trait Backend: Send + Sync {
     async fn prune(&self, _request: &PruneRequest) -> Result<PruneReport> {
         Ok(PruneReport::default())
     }
+}
+
+pub(crate) fn now_ms() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64)
 }
 
 fn unsupported(what: &str) -> Error {

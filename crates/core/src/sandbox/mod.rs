@@ -143,9 +143,14 @@ impl Sandbox {
     pub(crate) async fn set_limits(&self, limits: Limits) -> Result<()> {
         self.check_open()?;
         let status = self.guest.status().await?;
+        let now = status.setup.bounds;
+        // What the guest does not keep already is somebody else's to keep.
+        let kept = |now: u64, limit: Option<u64>| limit.filter(|_| now > 0).unwrap_or(now);
         let bounds = Bounds {
-            workspace_bytes: limits.workspace_mb.map_or(status.setup.bounds.workspace_bytes, |mb| mb << 20),
-            open_files: limits.open_files.unwrap_or(status.setup.bounds.open_files),
+            workspace_bytes: limits.workspace_mb.map_or(now.workspace_bytes, |mb| mb << 20),
+            open_files: limits.open_files.unwrap_or(now.open_files),
+            memory_bytes: kept(now.memory_bytes, limits.memory_mb.map(|mb| mb << 20)),
+            pids: kept(now.pids, limits.pids),
         };
         if limits.cpus.is_some() || limits.memory_mb.is_some() || limits.pids.is_some() {
             self.host.backend.set_limits(&self.body.handle(), limits).await?;

@@ -30,6 +30,7 @@ pub(super) struct Draft {
     /// Where it is until then.
     path: PathBuf,
     file: File,
+    mode: u32,
     pub(super) size: u64,
     committed: bool,
     /// Holding on to the old file puts off the work of freeing it until the answer is under way.
@@ -80,7 +81,7 @@ impl Draft {
         };
         let file = file.map_err(|error| place.fault("write", &error))?;
         let replaced = replaced.ok();
-        let draft = Draft { target, path, file, size: 0, committed: false, place, options, replaced };
+        let draft = Draft { target, path, file, mode, size: 0, committed: false, place, options, replaced };
         if draft.place.owner != ROOT {
             let given = own(&draft.file, draft.place.owner)
                 .and_then(|()| draft.file.set_permissions(std::fs::Permissions::from_mode(mode)));
@@ -112,6 +113,7 @@ impl Draft {
     }
 
     fn appear(&mut self) -> io::Result<()> {
+        keep_special_bits(&self.file, self.mode)?;
         let may_replace = self.options.overwrite && !self.options.append;
         let flags = if may_replace { RenameFlags::empty() } else { RenameFlags::NOREPLACE };
         renameat_with(CWD, &self.path, CWD, &self.target, flags)?;
@@ -134,19 +136,30 @@ impl Draft {
                 opened => break opened?,
             }
         };
-        let end = there.metadata()?.len();
+        let before = there.metadata()?;
+        let end = before.len();
         self.file.rewind()?;
         if let Err(error) = io::copy(&mut self.file, &mut there) {
             // A full disk: a part of it is worse than nothing.
             let _ = there.set_len(end);
             return Err(error);
         }
-        if let Some(mode) = self.options.mode {
-            there.set_permissions(std::fs::Permissions::from_mode(mode))?;
+        match self.options.mode {
+            Some(mode) => there.set_permissions(std::fs::Permissions::from_mode(mode))?,
+            None => keep_special_bits(&there, before.permissions().mode())?,
         }
         self.size += end;
         Ok(())
     }
+}
+
+/// Where root is not the machine's own, writing takes the bits away that make a program run as its owner.
+fn keep_special_bits(file: &File, mode: u32) -> io::Result<()> {
+    const SPECIAL: u32 = 0o6000;
+    if mode & SPECIAL == 0 {
+        return Ok(());
+    }
+    file.set_permissions(std::fs::Permissions::from_mode(mode & 0o7777))
 }
 
 /// Writing to a link writes what it points to, as everywhere on Linux; the link stays.

@@ -26,6 +26,8 @@ pub(crate) struct Prepared {
     pub(crate) user: User,
     /// At most so many; as the box has it when absent.
     pub(crate) open_files: Option<u64>,
+    /// Processes of its user, where no cgroup counts them.
+    pub(crate) pids: Option<u64>,
     /// For people.
     pub(crate) line: String,
 }
@@ -70,6 +72,7 @@ pub(crate) fn prepare(setup: &Setup, start: &Start) -> Result<Prepared, Fault> {
         cwd: c_string(cwd.into_os_string().into_vec())?,
         user,
         open_files: (setup.bounds.open_files > 0).then_some(setup.bounds.open_files),
+        pids: (setup.bounds.pids > 0).then_some(setup.bounds.pids),
         line,
     })
 }

@@ -120,6 +120,7 @@ pub(crate) fn launch(command: &Prepared, with_stdin: bool, size: Option<Terminal
             groups: command.user.groups.clone(),
             has_terminal: terminal.is_some(),
             open_files: command.open_files.map(|count| [count; 2]),
+            pids: command.pids.map(|count| [count; 2]),
             streams: [stdin_end.as_raw_fd(), stdout_end.as_raw_fd(), stderr_end.as_raw_fd()],
             reports: reports_end.as_raw_fd(),
             command_stack: ptr::null_mut(),
@@ -193,6 +194,7 @@ struct Plan {
     has_terminal: bool,
     /// The kernel's `rlimit64`: soft and hard.
     open_files: Option<[u64; 2]>,
+    pids: Option<[u64; 2]>,
     streams: [RawFd; 3],
     reports: RawFd,
     command_stack: *mut libc::c_void,
@@ -310,15 +312,22 @@ unsafe fn execute(plan: &Plan) -> Result<(), (Step, i32)> {
             let _ = raw::call(libc::SYS_write, [file, OOM_SCORE.as_ptr() as usize, OOM_SCORE.len()]);
         }
         let _ = raw::call(libc::SYS_umask, [0o022]);
-        if let Some(limits) = &plan.open_files {
-            // More than the box itself may have is not to be had; then it stays at that.
-            let _ = raw::call(libc::SYS_prlimit64, [0, libc::RLIMIT_NOFILE as usize, limits.as_ptr() as usize, 0]);
+        let limits = [(libc::RLIMIT_NOFILE, &plan.open_files), (libc::RLIMIT_NPROC, &plan.pids)];
+        for (resource, limit) in limits {
+            if let Some(limit) = limit {
+                // More than the box itself may have is not to be had; then it stays at that.
+                let _ = raw::call(libc::SYS_prlimit64, [0, resource as usize, limit.as_ptr() as usize, 0]);
+            }
         }
         let user = |errno| (Step::User, errno);
         let (uid, gid) = (plan.uid as usize, plan.gid as usize);
         if raw::call(libc::SYS_getuid, []) == Ok(0) {
             let groups = [plan.groups.len(), plan.groups.as_ptr() as usize];
-            raw::call(libc::SYS_setgroups, groups).map_err(user)?;
+            match raw::call(libc::SYS_setgroups, groups) {
+                // A box that has one user only has no groups to give up, nor to give.
+                Err(libc::EPERM) if plan.uid == 0 => {}
+                other => drop(other.map_err(user)?),
+            }
         }
         raw::call(libc::SYS_setresgid, [gid, gid, gid]).map_err(user)?;
         raw::call(libc::SYS_setresuid, [uid, uid, uid]).map_err(user)?;
@@ -339,7 +348,10 @@ pub(crate) fn start_fault(step: Step, errno: i32, command: &Prepared) -> Fault {
             FaultCode::LimitExceeded,
             format!("no further process may be started in this sandbox: {error}; raise limits.pids, or end some"),
         ),
-        (Step::User, _) => (FaultCode::PermissionDenied, format!("cannot run as uid {}: {error}", command.user.uid)),
+        (Step::User, _) => {
+            let advice = "where an ordinary user made the sandbox, that takes newuidmap and ranges in /etc/subuid and /etc/subgid";
+            (FaultCode::PermissionDenied, format!("cannot run as uid {}: {error}; {advice}", command.user.uid))
+        }
         (Step::Folder, libc::ENOENT) => {
             (FaultCode::FileNotFound, format!("cwd \"{cwd}\" does not exist in the sandbox"))
         }

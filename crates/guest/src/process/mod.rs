@@ -13,6 +13,7 @@ mod streams;
 mod table;
 mod terminal;
 mod tree;
+pub(crate) mod usage;
 pub(crate) mod users;
 
 use std::rc::Rc;
@@ -111,6 +112,7 @@ async fn begin(sandbox: Rc<Sandbox>, client: u128, start: Start) -> Result<Rc<Pr
     tokio::task::spawn_local(pump.map_err(broken)?.run());
     sandbox.processes.insert(&process);
     sandbox.workspace.wake();
+    sandbox.memory.wake();
     Ok(process)
 }
 
@@ -230,6 +232,11 @@ async fn gone(process: &Process) {
         }
         changed.await;
     }
+}
+
+/// The guest itself kills for memory.
+pub(crate) fn count_memory_kill() {
+    oom::count();
 }
 
 /// Kills for memory so far.

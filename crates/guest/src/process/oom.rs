@@ -1,12 +1,24 @@
 //! Whether the kernel has killed for memory in this sandbox, by the cgroup's own counter: the engine's word for it
 //! lies while a container runs.
 
+use std::cell::Cell;
 use std::fs;
 
-/// Kills so far; `None` where the cgroup cannot be read.
+thread_local! {
+    /// Those of our own hand, where there is no cgroup to keep a limit.
+    static OWN: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Kills so far; `None` where the cgroup cannot be read, and none was ours.
 pub(crate) fn kills() -> Option<u64> {
     let v2 = || counter("/sys/fs/cgroup/memory.events");
-    counter("/sys/fs/cgroup/memory/memory.oom_control").or_else(v2)
+    let own = Some(OWN.get()).filter(|own| *own > 0);
+    counter("/sys/fs/cgroup/memory/memory.oom_control").or_else(v2).or(own)
+}
+
+/// We are about to kill for memory.
+pub(crate) fn count() {
+    OWN.set(OWN.get() + 1);
 }
 
 fn counter(path: &str) -> Option<u64> {

@@ -204,8 +204,9 @@ fn body(engine: &Engine, spec: &BoxSpec, runtime: Option<&str>) -> Result<Contai
         stdin_once: Some(true),
         stop_signal: Some("SIGTERM".to_owned()),
         // Then the runtime makes a network namespace with nothing but the loopback, and the engine none, which takes as long
-        // as all the rest of a start. It writes no /etc/hosts either: the guest does, where it can.
-        network_disabled: Some(!spec.network && !spec.read_only_root),
+        // as all the rest of a start. It writes no /etc/hosts either: the guest does, where it can. What other runtimes
+        // than the engine's own make of that is not known.
+        network_disabled: Some(!spec.network && !spec.read_only_root && runtime.is_none()),
         healthcheck: Some(HealthConfig { test: Some(vec!["NONE".to_owned()]), ..Default::default() }),
         host_config: Some(HostConfig {
             mounts: Some(mounts),

@@ -9,7 +9,7 @@ use bollard::query_parameters::{ListVolumesOptions, RemoveVolumeOptions};
 
 use super::error::status;
 use super::{Engine, records};
-use crate::backend::{BoxRecord, BoxSpec, BoxState};
+use crate::backend::{BoxRecord, BoxSpec, BoxState, now_ms};
 use crate::{Error, ErrorCode, Result};
 
 /// How long the engine may take to let go of a volume whose container was just removed.
@@ -70,7 +70,7 @@ pub(super) fn mount(spec: &BoxSpec) -> Mount {
 pub(super) async fn ensure(engine: &Engine, spec: &BoxSpec) -> Result<BoxSpec> {
     let labels = HashMap::from([
         (records::DATA.to_owned(), serde_json::to_string(spec).unwrap_or_default()),
-        (CREATED.to_owned(), records::now_ms().to_string()),
+        (CREATED.to_owned(), now_ms().to_string()),
     ]);
     let request = VolumeCreateRequest { name: Some(name(&spec.claim)), labels: Some(labels), ..Default::default() };
     let made = engine.client.create_volume(request).await;

@@ -17,8 +17,7 @@ const FIRST_ANSWER: Duration = Duration::from_secs(5);
 
 /// A client for the engine, and where that is.
 pub(super) async fn connect(options: &DockerOptions) -> Result<(Client, String)> {
-    let named = options.host.clone().or_else(from_environment).or_else(from_context);
-    if let Some(host) = named {
+    if let Some(host) = named(options) {
         let client = try_host(&host, options.tls.as_ref()).await?;
         return Ok((client, host));
     }
@@ -34,6 +33,11 @@ pub(super) async fn connect(options: &DockerOptions) -> Result<(Client, String)>
         if tried.is_empty() { String::new() } else { format!("; tried {}", tried.join(", ")) }
     );
     Err(Error::new(ErrorCode::EngineUnavailable, message).with("tried", tried))
+}
+
+/// The engine that the caller, the environment or the current context says.
+pub(super) fn named(options: &DockerOptions) -> Option<String> {
+    options.host.clone().or_else(from_environment).or_else(from_context)
 }
 
 fn short(error: &Error) -> String {

@@ -7,10 +7,10 @@ use std::time::Duration;
 use bollard::models::{ContainerConfig, ImageSummary};
 use bollard::query_parameters::{CommitContainerOptions, ListImagesOptions, RemoveImageOptions};
 
+use super::Engine;
 use super::error::status;
-use super::{Engine, records};
 use crate::Result;
-use crate::backend::PruneRequest;
+use crate::backend::{PruneRequest, now_ms};
 
 /// Marks a layer, with the id of the image below it.
 const BASE: &str = "cofferdam.base";
@@ -52,8 +52,7 @@ pub(super) async fn prune(engine: &Engine, request: &PruneRequest) -> Result<Vec
     let found = found.map_err(|error| engine.error("look for old packages", error))?;
     let mut removed = Vec::new();
     for layer in found {
-        let age =
-            Duration::from_millis(records::now_ms().saturating_sub(u64::try_from(layer.created).unwrap_or(0) * 1000));
+        let age = Duration::from_millis(now_ms().saturating_sub(u64::try_from(layer.created).unwrap_or(0) * 1000));
         let is_unneeded = request.packages || !has_base(engine, &layer).await;
         if !is_unneeded || age < request.older_than {
             continue;

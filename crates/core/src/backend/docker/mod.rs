@@ -73,6 +73,11 @@ impl Docker {
         Docker { options, engine: OnceLock::new(), finding: Mutex::default(), images: Mutex::default() }
     }
 
+    /// Whether the caller or the environment says which engine to use.
+    pub(crate) fn is_named(&self) -> bool {
+        discover::named(&self.options).is_some()
+    }
+
     async fn engine(&self) -> Result<&Engine> {
         if let Some(engine) = self.engine.get() {
             return Ok(engine);
@@ -174,6 +179,7 @@ impl Backend for Docker {
             backend: "docker",
             version: engine.version.clone(),
             api_version: Some(engine.api_version.clone()),
+            tier: None,
             abilities: abilities.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
             limits: [
                 ("cpus", kept(facts.cpu_cfs_quota)),
@@ -255,7 +261,7 @@ impl Backend for Docker {
         self.engine().await?.remove(handle).await
     }
 
-    async fn rename(&self, handle: &str, claim: &str) -> Result<bool> {
+    async fn rename(&self, handle: &str, claim: &str, _: bool) -> Result<bool> {
         let engine = self.engine().await?;
         let options = RenameContainerOptions { name: claim.to_owned() };
         match engine.client.rename_container(handle, options).await {

@@ -10,7 +10,7 @@ use bollard::query_parameters::{ListContainersOptions, ListVolumesOptions, Remov
 use super::error::status;
 use super::{Engine, data_volume, guest_volume, layers, maker, records};
 use crate::Result;
-use crate::backend::{PruneReport, PruneRequest};
+use crate::backend::{PruneReport, PruneRequest, now_ms};
 
 /// How long a program on another machine may take from making a container to starting it.
 const STARTING: Duration = Duration::from_secs(120);
@@ -46,7 +46,7 @@ async fn dead_containers(engine: &Engine, request: &PruneRequest) -> Result<Vec<
 
 fn is_dead(container: &ContainerSummary, request: &PruneRequest) -> bool {
     let created = u64::try_from(container.created.unwrap_or_default()).unwrap_or_default();
-    let age = Duration::from_secs((records::now_ms() / 1000).saturating_sub(created));
+    let age = Duration::from_secs((now_ms() / 1000).saturating_sub(created));
     let maker = container.labels.as_ref().and_then(|labels| labels.get(records::MAKER));
     let is_over = match container.state {
         // Not started yet; or its maker died before it came to that.
@@ -73,7 +73,7 @@ async fn unneeded_volumes(engine: &Engine, request: &PruneRequest) -> Result<Vec
     let mut unneeded: Vec<_> = guests.filter(|name| *name != current).collect();
     if request.volumes {
         let older_than = u64::try_from(request.older_than.as_millis()).unwrap_or(u64::MAX);
-        let now = records::now_ms();
+        let now = now_ms();
         let data = data_volume::list(engine).await?.into_iter();
         unneeded.extend(data.filter(|v| now.saturating_sub(v.created_ms) >= older_than).map(|v| v.name));
     }

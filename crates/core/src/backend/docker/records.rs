@@ -1,7 +1,7 @@
 //! Sandboxes as the engine records them: labels in, [`BoxRecord`]s out.
 
 use std::collections::{BTreeMap, HashMap};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, UNIX_EPOCH};
 
 use bollard::models::{
     ContainerInspectResponse, ContainerStateStatusEnum, ContainerSummary, ContainerSummaryStateEnum,
@@ -9,7 +9,7 @@ use bollard::models::{
 use serde::{Deserialize, Serialize};
 
 use super::maker;
-use crate::backend::{BoxRecord, BoxSpec, BoxState};
+use crate::backend::{BoxRecord, BoxSpec, BoxState, now_ms};
 use crate::key::WARM_CLAIM;
 use crate::options::Limits;
 
@@ -58,10 +58,6 @@ pub(super) fn labels(spec: &BoxSpec) -> HashMap<String, String> {
     ];
     let callers = spec.labels.iter().map(|(name, value)| (format!("{CALLERS}{name}"), value.clone()));
     own.into_iter().map(|(name, value)| (name.to_owned(), value)).chain(callers).collect()
-}
-
-pub(super) fn now_ms() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64)
 }
 
 pub(super) fn from_summary(container: ContainerSummary) -> Option<BoxRecord> {

@@ -1,0 +1,116 @@
+//! The guest as a program on this machine: the keeper of every box, and PID 1 in it.
+//!
+//! It is written once to a sealed file in memory, so that nothing in a box can change it, and is executed from there by
+//! `posix_spawn`: a host program of any size with any number of threads is never forked.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+
+use cofferdam_protocol::keeper::Refusal;
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
+
+use super::state::Draft;
+use crate::guest::{Arch, guest_binary};
+use crate::{Error, ErrorCode, Result};
+
+pub(super) enum Helper {
+    /// Nobody can write to it.
+    Memory(OwnedFd),
+    /// Where files in memory may not be executed.
+    Installed(PathBuf),
+}
+
+impl Helper {
+    /// The one of this program.
+    pub(super) fn get(state: &Path) -> Result<&'static Helper> {
+        static HELPER: OnceLock<Helper> = OnceLock::new();
+        if let Some(helper) = HELPER.get() {
+            return Ok(helper);
+        }
+        let name = std::env::consts::ARCH;
+        let arch = Arch::parse(name).ok_or_else(|| {
+            Error::new(ErrorCode::Unsupported, format!("sandboxes run on x64 and arm64 machines; this one is {name}"))
+        })?;
+        let (bytes, hash) = guest_binary(arch)?;
+        let broken = |error: io::Error| {
+            let message = format!("the guest cannot be put on this machine: {error}");
+            Error::new(ErrorCode::EngineUnavailable, message)
+        };
+        let helper = match in_memory(bytes) {
+            Ok(memory) => Helper::Memory(memory),
+            Err(_) => Helper::Installed(install(state, bytes, &hash).map_err(broken)?),
+        };
+        Ok(HELPER.get_or_init(|| helper))
+    }
+
+    fn command(&self, words: &[&std::ffi::OsStr]) -> Command {
+        let mut command = match self {
+            Helper::Memory(file) => Command::new(format!("/proc/self/fd/{}", file.as_raw_fd())),
+            Helper::Installed(path) => Command::new(path),
+        };
+        command.args(words).env_clear();
+        // To find newuidmap by.
+        if let Some(path) = std::env::var_os("PATH") {
+            command.env("PATH", path);
+        }
+        command
+    }
+
+    /// Starts the keeper of a box; gives the first stream into it when PID 1 runs, or why it does not. Blocks.
+    pub(super) fn keep(&self, draft: Draft) -> io::Result<Result<UnixStream, Refusal>> {
+        let (ours, theirs) = UnixStream::pair()?;
+        let (mut report, report_end) = io::pipe()?;
+        let mut first = self
+            .command(&["keep".as_ref(), draft.folder.as_os_str()])
+            .stdin(Stdio::from(OwnedFd::from(theirs)))
+            .stdout(Stdio::from(draft.lock))
+            .stderr(Stdio::from(report_end))
+            .spawn()?;
+        let mut said = Vec::new();
+        // It ends when PID 1 has been executed, or everybody who could say something is gone.
+        report.read_to_end(&mut said)?;
+        first.wait()?;
+        match Refusal::from_bytes(&said) {
+            Some(refusal) => Ok(Err(refusal)),
+            None => Ok(Ok(ours)),
+        }
+    }
+
+    /// Removes what is left of a box, whoever its files belong to. Blocks.
+    pub(super) fn sweep(&self, folder: &Path) -> io::Result<()> {
+        let mut command = self.command(&["sweep".as_ref(), folder.as_os_str()]);
+        let status = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status()?;
+        if status.success() { Ok(()) } else { Err(io::Error::other("it could not be removed")) }
+    }
+}
+
+fn in_memory(bytes: &[u8]) -> io::Result<OwnedFd> {
+    let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+    // Kernels before 6.3 do not know the word, and need not be told.
+    let file = memfd_create("cofferdam-guest", flags | MemfdFlags::EXEC)
+        .or_else(|_| memfd_create("cofferdam-guest", flags))?;
+    let mut file = File::from(file);
+    file.write_all(bytes)?;
+    fcntl_add_seals(&file, SealFlags::SEAL | SealFlags::SHRINK | SealFlags::GROW | SealFlags::WRITE)?;
+    Ok(file.into())
+}
+
+/// Under a name that says its content, so that versions live side by side.
+fn install(state: &Path, bytes: &[u8], hash: &str) -> io::Result<PathBuf> {
+    let path = state.join(format!("guest-{hash}"));
+    if !path.exists() {
+        let draft = state.join(crate::id::random_id("guest-draft-"));
+        let mut file = File::options().write(true).create_new(true).mode(0o500).open(&draft)?;
+        file.write_all(bytes)?;
+        file.set_permissions(PermissionsExt::from_mode(0o500))?;
+        drop(file);
+        std::fs::rename(draft, &path)?;
+    }
+    Ok(path)
+}

@@ -1,0 +1,123 @@
+//! What all processes of the sandbox use, by the kernel's word for each: for where no cgroup adds it up.
+
+use std::cell::Cell;
+use std::fs;
+
+thread_local! {
+    static PEAK: Cell<u64> = const { Cell::new(0) };
+}
+
+/// All of them together, PID 1 included.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Usage {
+    /// Of living processes and of those they have waited for.
+    pub(crate) cpu_us: u64,
+    /// Their own: what several share is nobody's.
+    pub(crate) memory_bytes: u64,
+    /// All that they have mapped and in memory; what several share counts for each of them.
+    pub(crate) resident_bytes: u64,
+    /// Processes and threads.
+    pub(crate) tasks: u64,
+}
+
+pub(crate) fn now() -> Usage {
+    let tick_us = 1_000_000 / rustix::param::clock_ticks_per_second().max(1);
+    let mut usage = Usage::default();
+    for pid in processes() {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        let Some((ticks, threads)) = parse_stat(&stat) else { continue };
+        let (resident, memory) = sizes(pid);
+        usage.cpu_us += ticks * tick_us;
+        usage.tasks += threads;
+        usage.memory_bytes += memory;
+        usage.resident_bytes += resident;
+    }
+    peak(usage.memory_bytes);
+    usage
+}
+
+fn processes() -> impl Iterator<Item = i32> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
+/// Bytes of one process that are its own.
+pub(crate) fn of(pid: i32) -> u64 {
+    sizes(pid).1
+}
+
+/// Bytes of one process that are in memory, and those of them that are its own.
+fn sizes(pid: i32) -> (u64, u64) {
+    let statm = fs::read_to_string(format!("/proc/{pid}/statm")).unwrap_or_default();
+    let (resident, own) = parse_statm(&statm).unwrap_or_default();
+    let page = rustix::param::page_size() as u64;
+    (resident * page, own * page)
+}
+
+/// What all processes really take of the machine's memory, and the one that takes the most; never PID 1.
+///
+/// Costs more the more there is, so it is for when the cheap sum of [`now`] is over a limit. Files are not in it: the kernel takes
+/// their pages back when it needs them.
+pub(crate) fn weigh(limit: u64) -> Option<(u64, i32)> {
+    // Shared memory counts for each that has it: only if that is too much, it is worth asking for shares.
+    let no_file = |pid: i32| sum(pid, "status", ["RssAnon:", "RssShmem:"]);
+    if processes().filter_map(no_file).sum::<u64>() <= limit {
+        return None;
+    }
+    let share = |pid: i32| (sum(pid, "smaps_rollup", ["Pss_Anon:", "Pss_Shmem:"]).unwrap_or_else(|| of(pid)), pid);
+    let shares: Vec<(u64, i32)> = processes().map(share).collect();
+    let all = shares.iter().map(|(bytes, _)| bytes).sum();
+    let (_, largest) = shares.into_iter().filter(|(_, pid)| *pid != 1).max()?;
+    Some((all, largest))
+}
+
+/// Lines of a file about a process, which are in KiB; those of another user may not be read.
+fn sum(pid: i32, file: &str, names: [&str; 2]) -> Option<u64> {
+    parse_sum(&fs::read_to_string(format!("/proc/{pid}/{file}")).ok()?, names)
+}
+
+fn parse_sum(text: &str, names: [&str; 2]) -> Option<u64> {
+    let value = |line: &str| line.split_whitespace().nth(1)?.parse::<u64>().ok();
+    let wanted = text.lines().filter(|line| names.iter().any(|name| line.starts_with(name)));
+    wanted.map(value).sum::<Option<u64>>().map(|kib| kib * 1024)
+}
+
+/// The most that was ever seen.
+pub(crate) fn peak(memory_bytes: u64) -> u64 {
+    PEAK.set(PEAK.get().max(memory_bytes));
+    PEAK.get()
+}
+
+/// Ticks of the processor, and threads. The name before may itself hold parentheses and spaces.
+fn parse_stat(stat: &str) -> Option<(u64, u64)> {
+    let fields: Vec<u64> =
+        stat.rsplit_once(')')?.1.split_whitespace().skip(1).map(|word| word.parse().unwrap_or(0)).collect();
+    // utime, stime, cutime and cstime are the 14th and following, num_threads the 20th; three were skipped.
+    Some((fields.get(10..14)?.iter().sum(), *fields.get(16)?))
+}
+
+/// Pages that are resident, and those of them that are not shared.
+fn parse_statm(statm: &str) -> Option<(u64, u64)> {
+    let mut pages = statm.split_whitespace().skip(1).map_while(|word| word.parse::<u64>().ok());
+    let (resident, shared) = (pages.next()?, pages.next()?);
+    Some((resident, resident.saturating_sub(shared)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernels_words_are_read() {
+        let stat = "7 (a) b) S 1 7 7 0 -1 4194560 100 0 0 0 5 6 7 8 20 0 3 0 100 1000 200";
+        assert_eq!(parse_stat(stat), Some((26, 3)));
+        assert_eq!(parse_statm("1000 300 100 1 0 50 0"), Some((300, 200)));
+        assert_eq!((parse_stat(""), parse_statm("")), (None, None));
+        assert!(now().memory_bytes > 0 && now().tasks > 0);
+        assert!(now().resident_bytes >= now().memory_bytes);
+        let rollup = "Pss:   9 kB\nPss_Anon:   3 kB\nPss_File:   4 kB\nPss_Shmem:   2 kB\n";
+        assert_eq!(parse_sum(rollup, ["Pss_Anon:", "Pss_Shmem:"]), Some(5 * 1024));
+        assert!(weigh(0).is_some_and(|(bytes, largest)| bytes > 0 && largest != 1));
+        assert_eq!(weigh(u64::MAX), None);
+    }
+}
