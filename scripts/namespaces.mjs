@@ -9,7 +9,7 @@ import { ensureRoots } from './roots.mjs';
 /** All that says nothing of Docker; what does and is in these says so by its name. */
 const SUITES = [
   '__test__/(contract|exactness|faults)/',
-  '__test__/integration/(host-exit|in-container|killed-hosts|lost|many-opens|namespaces|orphan|threaded-host)',
+  '__test__/integration/(host-exit|in-container|killed-hosts|lost|many-opens|namespaces(-images)?|orphan|threaded-host)',
 ];
 
 /** Where unpacked images stay for the next time. */
