@@ -17,6 +17,7 @@ mod pull;
 mod run;
 mod sandbox;
 mod search;
+mod setup;
 mod store;
 mod transfer;
 mod watch;

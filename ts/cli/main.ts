@@ -4,8 +4,9 @@ import { SandboxError } from '../errors';
 import { version } from '../version';
 import { type Command, EXIT, say, UsageError } from './command';
 import { mcp } from './mcp';
+import { setup } from './setup';
 
-const COMMANDS: readonly Command[] = [mcp];
+const COMMANDS: readonly Command[] = [mcp, setup];
 
 function help(): string {
   const width = Math.max(...COMMANDS.map(({ name }) => name.length));

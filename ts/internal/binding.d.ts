@@ -445,6 +445,11 @@ export interface NativeSearchScope {
   hidden: boolean
 }
 
+export interface NativeSetup {
+  helper: string
+  profile?: string
+}
+
 export interface NativeSkipped {
   path: string
   reason: string
@@ -520,6 +525,8 @@ export interface NativeWritten {
   path: string
   sizeBytes: number
 }
+
+export declare function setupNamespaces(root: string): Promise<NativeSetup>
 
 /** This build's version, which must be the package's own. */
 export declare function version(): string

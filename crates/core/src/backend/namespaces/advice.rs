@@ -61,9 +61,8 @@ fn advise(refusal: &Refusal, machine: Machine) -> (ErrorCode, &'static str) {
              use a container engine"
         }
         Step::Namespaces | Step::Ids | Step::Sources | Step::Mounts if is_denied && machine.apparmor_restricts => {
-            "AppArmor keeps programs of ordinary users from making user namespaces (Ubuntu since 23.10): \"sysctl -w \
-             kernel.apparmor_restrict_unprivileged_userns=0\" as root allows them, or run this program as root, or use a \
-             container engine"
+            "AppArmor keeps programs of ordinary users from making user namespaces (Ubuntu since 23.10): \"sudo npx cofferdam \
+             setup\" once installs a profile that allows it to cofferdam's helper alone; or use a container engine"
         }
         Step::Namespaces | Step::Ids | Step::Sources | Step::Overlay | Step::Proc | Step::Mounts
             if machine.in_container =>
@@ -117,7 +116,7 @@ mod tests {
     #[test]
     fn each_kind_of_machine_has_its_own_advice() {
         let ubuntu = Machine { apparmor_restricts: true, ..Machine::default() };
-        assert!(advice(Step::Ids, ubuntu).contains("apparmor_restrict_unprivileged_userns"));
+        assert!(advice(Step::Ids, ubuntu).contains("cofferdam setup"));
         let hardened = Machine { none_allowed: true, ..Machine::default() };
         assert!(advice(Step::Namespaces, hardened).contains("max_user_namespaces"));
         let container = Machine { in_container: true, ..Machine::default() };

@@ -15,6 +15,7 @@ use std::sync::OnceLock;
 use cofferdam_protocol::keeper::Refusal;
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 
+use super::setup;
 use super::state::Draft;
 use crate::guest::{Arch, guest_binary};
 use crate::{Error, ErrorCode, Result};
@@ -22,7 +23,7 @@ use crate::{Error, ErrorCode, Result};
 pub(super) enum Helper {
     /// Nobody can write to it.
     Memory(OwnedFd),
-    /// Where files in memory may not be executed.
+    /// By an administrator, or by us where files in memory may not be executed.
     Installed(PathBuf),
 }
 
@@ -33,18 +34,16 @@ impl Helper {
         if let Some(helper) = HELPER.get() {
             return Ok(helper);
         }
-        let name = std::env::consts::ARCH;
-        let arch = Arch::parse(name).ok_or_else(|| {
-            Error::new(ErrorCode::Unsupported, format!("sandboxes run on x64 and arm64 machines; this one is {name}"))
-        })?;
-        let (bytes, hash) = guest_binary(arch)?;
+        let (bytes, hash) = guest_binary(arch()?)?;
         let broken = |error: io::Error| {
             let message = format!("the guest cannot be put on this machine: {error}");
             Error::new(ErrorCode::EngineUnavailable, message)
         };
-        let helper = match in_memory(bytes) {
-            Ok(memory) => Helper::Memory(memory),
-            Err(_) => Helper::Installed(install(state, bytes, &hash).map_err(broken)?),
+        let helper = match (setup::installed(&hash), in_memory(bytes)) {
+            // What a profile says of programs, it says by their path.
+            (Some(path), _) => Helper::Installed(path),
+            (None, Ok(memory)) => Helper::Memory(memory),
+            (None, Err(_)) => Helper::Installed(write_program(state, bytes, &hash, 0o500).map_err(broken)?),
         };
         Ok(HELPER.get_or_init(|| helper))
     }
@@ -101,14 +100,22 @@ fn in_memory(bytes: &[u8]) -> io::Result<OwnedFd> {
     Ok(file.into())
 }
 
+/// The machine's.
+pub(super) fn arch() -> Result<Arch> {
+    let name = std::env::consts::ARCH;
+    Arch::parse(name).ok_or_else(|| {
+        Error::new(ErrorCode::Unsupported, format!("sandboxes run on x64 and arm64 machines; this one is {name}"))
+    })
+}
+
 /// Under a name that says its content, so that versions live side by side.
-fn install(state: &Path, bytes: &[u8], hash: &str) -> io::Result<PathBuf> {
-    let path = state.join(format!("guest-{hash}"));
+pub(super) fn write_program(folder: &Path, bytes: &[u8], hash: &str, mode: u32) -> io::Result<PathBuf> {
+    let path = folder.join(format!("guest-{hash}"));
     if !path.exists() {
-        let draft = state.join(crate::id::random_id("guest-draft-"));
-        let mut file = File::options().write(true).create_new(true).mode(0o500).open(&draft)?;
+        let draft = folder.join(crate::id::random_id("guest-draft-"));
+        let mut file = File::options().write(true).create_new(true).mode(mode).open(&draft)?;
         file.write_all(bytes)?;
-        file.set_permissions(PermissionsExt::from_mode(0o500))?;
+        file.set_permissions(PermissionsExt::from_mode(mode))?;
         drop(file);
         std::fs::rename(draft, &path)?;
     }

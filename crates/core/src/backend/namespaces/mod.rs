@@ -13,6 +13,7 @@ mod info;
 mod plan;
 mod prune;
 mod roots;
+mod setup;
 mod state;
 
 use std::collections::HashSet;
@@ -31,6 +32,8 @@ use cgroups::Hierarchy;
 use helper::Helper;
 use images::Images;
 use state::State;
+
+pub use setup::{SetupReport, setup};
 
 /// Boxes of this machine's own kernel, made by this user.
 #[derive(Default)]
