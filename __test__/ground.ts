@@ -16,7 +16,7 @@ export interface Box {
   kill(): Promise<void>;
   /** Its first process is asked to end. */
   stop(): Promise<void>;
-  /** All of it goes, by the hand of whoever keeps it. */
+  /** It goes with whoever keeps it. */
   remove(): Promise<void>;
 }
 
@@ -176,7 +176,7 @@ function processBox(handle: string): Box {
     first,
     kill: async () => void process.kill(first, 'SIGKILL'),
     stop: async () => void process.kill(first, 'SIGTERM'),
-    remove: async () => void process.kill(keeper, 'SIGTERM'),
+    remove: async () => void process.kill(keeper, 'SIGKILL'),
   };
 }
 

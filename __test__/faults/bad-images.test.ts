@@ -14,7 +14,7 @@ describeWithEngine('an image that cannot be had', () => {
     const image = 'cofferdam/no-such-image:1';
     await expect(manager.open({ image, pull: 'never' })).rejects.toMatchObject({
       code: 'IMAGE_NOT_FOUND',
-      message: expect.stringContaining('Pull it first'),
+      message: expect.stringMatching(/Pull (or load )?it first/),
       details: { image },
     });
   });

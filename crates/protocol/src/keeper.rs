@@ -50,6 +50,8 @@ pub struct Plan {
     pub open_files: Option<u64>,
     /// Bytes of `/dev/shm`.
     pub shared_memory: u64,
+    /// Files that are locked, shared with others, for as long as it lives.
+    pub leases: Vec<String>,
     /// Which it joins.
     pub cgroups: Vec<Cgroup>,
 }

@@ -130,6 +130,14 @@ impl Backend for Auto {
         self.chosen().await?.remove_data(claim).await
     }
 
+    async fn has_layer(&self, layer: &str) -> Result<bool> {
+        self.chosen().await?.has_layer(layer).await
+    }
+
+    async fn commit(&self, handle: &str, layer: &str, image_id: &str) -> Result<()> {
+        self.chosen().await?.commit(handle, layer, image_id).await
+    }
+
     async fn prune(&self, request: &PruneRequest) -> Result<PruneReport> {
         self.chosen().await?.prune(request).await
     }

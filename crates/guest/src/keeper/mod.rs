@@ -28,6 +28,7 @@ use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
 use cofferdam_protocol::keeper::{KEEPER, PLAN, Plan, SOCKET, Step};
+use rustix::fs::{FlockOperation, flock};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
@@ -94,13 +95,14 @@ struct Made {
     watch: Watch,
     cgroups: Cgroups,
     lock: OwnedFd,
+    leases: Vec<File>,
 }
 
 impl Made {
     fn keep(mut self) {
         let fate = self.watch.until_end(&self.plan);
         end::bury(&self.folder, fate, &self.cgroups, &self.ids);
-        drop(self.lock);
+        drop((self.lock, self.leases));
     }
 }
 
@@ -121,6 +123,7 @@ fn make(folder: &Path, hands: Hands) -> Outcome<Option<Made>> {
     let beginning = |what: &'static str| move || what.to_owned();
     rustix::process::chdir(folder).tried(Step::Begin, beginning("enter the box's folder"))?;
     let listener = UnixListener::bind(SOCKET).tried(Step::Begin, beginning("listen for further links"))?;
+    let leases = take_leases(&plan)?;
     let cgroups = Cgroups::make(&plan.cgroups)?;
     let started = start(folder, &plan, &hands, &cgroups).and_then(|Started { pid, pidfd, door, ids }| {
         // The first two words that anybody who wants to end the box looks for.
@@ -130,12 +133,24 @@ fn make(folder: &Path, hands: Hands) -> Outcome<Option<Made>> {
         Ok((watch.tried(Step::Start, beginning("watch the box"))?, ids))
     });
     match started {
-        Ok((watch, ids)) => Ok(Some(Made { folder: folder.to_owned(), plan, ids, watch, cgroups, lock: hands.lock })),
+        Ok((watch, ids)) => {
+            Ok(Some(Made { folder: folder.to_owned(), plan, ids, watch, cgroups, lock: hands.lock, leases }))
+        }
         Err(refusal) => {
             cgroups.remove();
             Err(refusal)
         }
     }
+}
+
+/// What the box stands on is not taken away from under it.
+fn take_leases(plan: &Plan) -> Outcome<Vec<File>> {
+    let take = |path: &String| -> io::Result<File> {
+        let file = File::open(path)?;
+        flock(&file, FlockOperation::LockShared)?;
+        Ok(file)
+    };
+    plan.leases.iter().map(|path| take(path).tried(Step::Begin, || format!("hold on to {path}"))).collect()
 }
 
 fn read_plan(folder: &Path) -> Outcome<Plan> {
@@ -180,8 +195,13 @@ fn start(folder: &Path, plan: &Plan, hands: &Hands, cgroups: &Cgroups) -> Outcom
     if let Some(root) = ids.root() {
         hand_to(root, plan, folder)?;
     }
-    let forked =
-        fork_into(NAMESPACES, cgroups.second()).tried(Step::Namespaces, || "make new namespaces".to_owned())?;
+    let forked = match fork_into(NAMESPACES, cgroups.second()) {
+        // Into a cgroup that is not ours to give: without it, it may work.
+        Err(error) if cgroups.second().is_some() => {
+            Err(error).tried(Step::Cgroups, || "be born in a cgroup".to_owned())
+        }
+        other => other.tried(Step::Namespaces, || "make new namespaces".to_owned()),
+    }?;
     let Forked::Parent { pid, pidfd } = forked else {
         drop((words, door));
         let is_served = ids.root().is_some();

@@ -19,6 +19,9 @@ use super::calls::check_int;
 /// How much longer than its orphan timeout a guest may take to end by itself.
 const GRACE: Duration = Duration::from_secs(5);
 
+/// How long PID 1 may take to say why it ends.
+const LAST_WORDS: Duration = Duration::from_millis(500);
+
 /// How a box ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fate {
@@ -75,14 +78,28 @@ impl Watch {
             } else {
                 self.alone = None;
             }
+            if is_asked {
+                self.ask_to_end();
+            }
             if is_asked || self.patience(plan).is_some_and(|end| end <= Instant::now()) {
                 // The end of PID 1 is the end of all in its namespace.
-                // SAFETY: our own child, which is not yet waited for.
-                unsafe { libc::kill(self.pid, libc::SIGKILL) };
+                self.signal(libc::SIGKILL);
                 reap(self.pid);
                 return Fate::Ended;
             }
         }
+    }
+
+    /// PID 1 has last words for those who use it; it may just be saying them.
+    fn ask_to_end(&self) {
+        self.signal(libc::SIGTERM);
+        let time = Timespec { tv_sec: 0, tv_nsec: LAST_WORDS.as_nanos() as i64 };
+        let _ = poll(&mut [PollFd::new(&self.pidfd, PollFlags::IN)], Some(&time));
+    }
+
+    fn signal(&self, signal: libc::c_int) {
+        // SAFETY: our own child, which is not yet waited for.
+        unsafe { libc::kill(self.pid, signal) };
     }
 
     /// When a box without a program comes to its end.

@@ -13,6 +13,8 @@ use cofferdam_protocol::{Bounds, Lease, Setup};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
+use super::cgroups::Hierarchy;
+use super::images::Prepared;
 use super::plan::Planning;
 use super::state::{Record, State};
 use super::{Found, Ground, advice, broken, cgroup_prefix, data, prune, roots};
@@ -34,11 +36,16 @@ const BURIAL: Duration = Duration::from_secs(10);
 const LOOK_AGAIN: Duration = Duration::from_millis(1);
 
 /// Makes a box, and gives its first stream; `None` when its claim is taken.
-pub(super) fn create(ground: &Ground, found: &Found, spec: &BoxSpec) -> Result<Option<(String, UnixStream)>> {
-    let root = roots::resolve(&spec.image)?;
+pub(super) fn create(
+    ground: &Ground,
+    found: &Found,
+    spec: &BoxSpec,
+    image: &Prepared,
+) -> Result<Option<(String, UnixStream)>> {
     loop {
         let in_memory = ground.in_memory.load(Ordering::Relaxed);
-        match create_once(found, spec, &root, in_memory)? {
+        let hierarchy = ground.hierarchy(found);
+        match create_once(found, spec, image, in_memory, hierarchy)? {
             Attempt::Made(handle, stream) => {
                 ground.is_proven.store(true, Ordering::Relaxed);
                 return Ok(Some((handle, stream)));
@@ -47,6 +54,9 @@ pub(super) fn create(ground: &Ground, found: &Found, spec: &BoxSpec) -> Result<O
             Attempt::NoOverlay(error) if in_memory => return Err(error),
             // What was written would have been on a file system that cannot be the upper layer of another.
             Attempt::NoOverlay(_) => ground.in_memory.store(true, Ordering::Relaxed),
+            Attempt::NoCgroups(error) if *hierarchy == Hierarchy::Absent => return Err(error),
+            // The guest keeps what it can, and info() says so.
+            Attempt::NoCgroups(_) => ground.without_cgroups.store(true, Ordering::Relaxed),
         }
     }
 }
@@ -77,7 +87,8 @@ pub(super) fn prove(ground: &Ground, found: &Found) -> Result<()> {
         labels: BTreeMap::new(),
         layer: None,
     };
-    match create(ground, found, &spec)? {
+    let image = Prepared::host()?;
+    match create(ground, found, &spec, &image)? {
         Some((handle, _)) => remove(found, &handle),
         None => Err(Error::new(ErrorCode::Internal, "a random name was taken")),
     }
@@ -87,14 +98,21 @@ enum Attempt {
     Made(String, UnixStream),
     Taken,
     NoOverlay(Error),
+    NoCgroups(Error),
 }
 
-fn create_once(found: &Found, spec: &BoxSpec, root: &roots::Root, in_memory: bool) -> Result<Attempt> {
-    let Found { state, helper, hierarchy } = found;
+fn create_once(
+    found: &Found,
+    spec: &BoxSpec,
+    image: &Prepared,
+    in_memory: bool,
+    hierarchy: &Hierarchy,
+) -> Result<Attempt> {
+    let Found { state, helper, .. } = found;
     let handle = random_id("box_");
     let cgroup = format!("{}{handle}", cgroup_prefix(state));
     let data = spec.persist.then(|| data::files(state, &spec.claim));
-    let plan = Planning { hierarchy, cgroup: &cgroup, root, data, in_memory }.plan(spec);
+    let plan = Planning { hierarchy, cgroup: &cgroup, image, data, in_memory }.plan(spec);
     let cgroups = plan.cgroups.iter().map(|cgroup| cgroup.folder.clone()).collect();
     let record = Record { created_ms: now_ms(), spec: spec.clone(), cgroups };
     let is_lasting = !spec.setup.key.is_empty() && !is_private(&spec.setup.key);
@@ -117,7 +135,11 @@ fn create_once(found: &Found, spec: &BoxSpec, root: &roots::Root, in_memory: boo
     };
     let _ = clean_up();
     let error = advice::refused(&refusal);
-    if refusal.step == Step::Overlay { Ok(Attempt::NoOverlay(error)) } else { Err(error) }
+    match refusal.step {
+        Step::Overlay => Ok(Attempt::NoOverlay(error)),
+        Step::Cgroups => Ok(Attempt::NoCgroups(error)),
+        _ => Err(error),
+    }
 }
 
 /// For the runtime that this is called on.
@@ -291,6 +313,9 @@ pub(super) fn set_limits(found: &Found, handle: &str, limits: Limits) -> Result<
     let mut record = state.record(handle).ok_or_else(gone)?;
     record.spec.limits = limits.or(record.spec.limits);
     let failed = broken("change a sandbox's limits");
-    hierarchy.change(&format!("{}{handle}", cgroup_prefix(state)), &limits).map_err(&failed)?;
+    // What no cgroup keeps, the guest is told.
+    if !record.cgroups.is_empty() {
+        hierarchy.change(&format!("{}{handle}", cgroup_prefix(state)), &limits).map_err(&failed)?;
+    }
     state.rewrite(handle, &record).map_err(failed)
 }

@@ -10,15 +10,16 @@ use crate::backend::{Enforcement, EngineInfo};
 pub(super) fn info(ground: &Ground, found: &Found) -> Result<EngineInfo> {
     boxes::prove(ground, found)?;
     let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim().to_owned();
+    let hierarchy = ground.hierarchy(found);
     let is_root = rustix::process::geteuid().is_root();
-    let kept = |controller: &str, otherwise: Enforcement| match found.hierarchy.has(controller) {
+    let kept = |controller: &str, otherwise: Enforcement| match hierarchy.has(controller) {
         true => Enforcement::Enforced,
         false => otherwise,
     };
     let in_memory = ground.in_memory.load(Ordering::Relaxed);
     let abilities = [
         ("architecture", std::env::consts::ARCH.into()),
-        ("cgroupVersion", found.hierarchy.version().into()),
+        ("cgroupVersion", hierarchy.version().into()),
         ("rootless", (!is_root).into()),
         ("seccomp", true.into()),
         ("userns", true.into()),

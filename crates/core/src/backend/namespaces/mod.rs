@@ -8,6 +8,7 @@ mod boxes;
 mod cgroups;
 mod data;
 mod helper;
+mod images;
 mod info;
 mod plan;
 mod prune;
@@ -16,7 +17,7 @@ mod state;
 
 use std::collections::HashSet;
 use std::io;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use async_trait::async_trait;
@@ -28,6 +29,7 @@ use crate::options::{Limits, OnPull, PullPolicy};
 use crate::{Error, ErrorCode, Result};
 use cgroups::Hierarchy;
 use helper::Helper;
+use images::Images;
 use state::State;
 
 /// Boxes of this machine's own kernel, made by this user.
@@ -40,6 +42,9 @@ struct Ground {
     found: OnceLock<Found>,
     /// The state folder's file system cannot be the upper layer of an overlay.
     in_memory: AtomicBool,
+    /// Cgroups that seemed to be ours to make are not.
+    without_cgroups: AtomicBool,
+    images: Images,
     /// A box was made here.
     is_proven: AtomicBool,
 }
@@ -51,6 +56,11 @@ struct Found {
 }
 
 impl Ground {
+    /// Where the cgroups of new boxes are.
+    fn hierarchy<'a>(&self, found: &'a Found) -> &'a Hierarchy {
+        if self.without_cgroups.load(Ordering::Relaxed) { &Hierarchy::Absent } else { &found.hierarchy }
+    }
+
     fn found(&self) -> Result<&Found> {
         if let Some(found) = self.found.get() {
             return Ok(found);
@@ -97,15 +107,16 @@ impl Backend for Namespaces {
     }
 
     async fn resolve_image(&self, name: &str) -> Result<String> {
-        roots::resolve_name(name)
+        self.0.images.resolve_name(name).await
     }
 
-    async fn prepare_image(&self, image: &str, _: PullPolicy, _: Option<&OnPull>) -> Result<ImageFacts> {
-        roots::resolve(image).map(|root| ImageFacts { id: image.to_owned(), user: root.user })
+    async fn prepare_image(&self, image: &str, pull: PullPolicy, on_pull: Option<&OnPull>) -> Result<ImageFacts> {
+        let prepared = self.0.images.prepare(image, pull, on_pull).await?;
+        Ok(ImageFacts { id: prepared.id.clone(), user: prepared.root.user.clone() })
     }
 
-    async fn pull(&self, image: &str, _: Option<&OnPull>) -> Result<()> {
-        roots::resolve(image).map(drop)
+    async fn pull(&self, image: &str, on_pull: Option<&OnPull>) -> Result<()> {
+        self.0.images.prepare(image, PullPolicy::Always, on_pull).await.map(drop)
     }
 
     async fn create(&self, spec: &BoxSpec) -> Result<Creation> {
@@ -114,8 +125,10 @@ impl Backend for Namespaces {
                            network: true, or use a container engine";
             return Err(Error::new(ErrorCode::Unsupported, message));
         }
+        // It is there, unless somebody starts again what another program has made.
+        let prepared = self.0.images.prepare(&spec.image, PullPolicy::Missing, None).await?;
         let spec = spec.clone();
-        match self.work(move |ground, found| boxes::create(ground, found, &spec)).await? {
+        match self.work(move |ground, found| boxes::create(ground, found, &spec, &prepared)).await? {
             Some((handle, socket)) => Ok(Creation::New { handle, stream: boxes::byte_stream(socket)? }),
             None => Ok(Creation::Taken),
         }

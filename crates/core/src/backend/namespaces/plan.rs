@@ -4,7 +4,7 @@ use cofferdam_protocol::keeper::{Folder, Plan, Storage};
 use cofferdam_protocol::{Bounds, Setup};
 
 use super::cgroups::Hierarchy;
-use super::roots::Root;
+use super::images::Prepared;
 use crate::backend::BoxSpec;
 
 /// Open files that PID 1 has room for at least: its links, and a few per command.
@@ -20,7 +20,7 @@ pub(super) struct Planning<'a> {
     pub(super) hierarchy: &'a Hierarchy,
     /// Of the box's cgroups.
     pub(super) cgroup: &'a str,
-    pub(super) root: &'a Root,
+    pub(super) image: &'a Prepared,
     /// Where its persistent workspace is.
     pub(super) data: Option<String>,
     pub(super) in_memory: bool,
@@ -31,18 +31,19 @@ impl Planning<'_> {
         let memory = spec.limits.memory_mb.map(|mb| mb.saturating_mul(1 << 20));
         // All in memory together stays below the limit: what is written there is memory that nobody can be killed for.
         let share = |bytes: u64| bytes / 5 * 2;
-        let mut env = self.root.env.clone();
+        let mut env = self.image.root.env.clone();
         env.extend(spec.env.clone());
         Plan {
             host: std::process::id(),
             setup: Setup { bounds: self.bounds(spec), ..spec.setup.clone() },
             env: env.into_iter().collect(),
-            root: self.root.layers.clone(),
+            root: self.image.root.layers.clone(),
             storage: if self.in_memory { Storage::Memory(memory.map_or(IN_MEMORY, share)) } else { Storage::Disk },
             read_only: spec.read_only_root,
             folders: self.folders(spec, memory.map_or(0, share)),
             open_files: spec.limits.open_files.map(|count| count.max(GUEST_FILES)),
             shared_memory: SHARED_MEMORY,
+            leases: self.image.leases(),
             cgroups: self.hierarchy.plan(self.cgroup, &spec.limits),
         }
     }

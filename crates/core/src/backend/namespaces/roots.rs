@@ -44,7 +44,12 @@ fn find(program: &str) -> Option<String> {
     files.into_iter().find(is_seen)
 }
 
-/// The name under which an image is known from here on.
+/// Whether a name is one of those that every backend knows.
+pub(super) fn is_shortcut(name: &str) -> bool {
+    promised(name).is_some()
+}
+
+/// As [`super::images::Images::resolve_name`], for what the store does not have.
 pub(super) fn resolve_name(name: &str) -> Result<String> {
     if let Some(programs) = promised(name) {
         if programs.iter().any(|program| find(program).is_some()) {
@@ -65,31 +70,32 @@ pub(super) fn resolve_name(name: &str) -> Result<String> {
     resolve_image(name)
 }
 
-/// What the box of a resolved image is made of.
-pub(super) fn resolve(image: &str) -> Result<Root> {
+/// What the box of a resolved image is made of; `None` for an image that only the store has.
+pub(super) fn resolve(image: &str) -> Result<Option<Root>> {
     if image == HOST {
         let missing = |(name, other): (&str, &str)| {
             find(name).is_none().then(|| find(other).map(|target| (name.to_owned(), target))).flatten()
         };
         let links = [("python", "python3"), ("pip", "pip3")].into_iter().filter_map(missing).collect();
         let env = BTreeMap::from([("LANG".to_owned(), "C.UTF-8".to_owned())]);
-        return Ok(Root { layers: keeper::Root::Host { links }, env, user: None });
+        return Ok(Some(Root { layers: keeper::Root::Host { links }, env, user: None }));
     }
     let path = Path::new(image);
-    if path.is_absolute() {
-        let real = path.canonicalize().ok().filter(|real| real.is_dir() && real != Path::new("/"));
-        let real = real.ok_or_else(|| {
-            let message = format!("there is no folder {image:?} on this machine to take as a root");
-            Error::new(ErrorCode::ImageNotFound, message).with("image", image)
-        })?;
-        let layers = vec![real.to_string_lossy().into_owned()];
-        return Ok(Root { layers: keeper::Root::Layers(layers), env: BTreeMap::new(), user: None });
+    if !path.is_absolute() || is_archive(path) {
+        return Ok(None);
     }
-    let message = format!(
-        "the image \"{image}\" is not on this machine. Without a container engine, use \"host\" for the machine's own \
-         programs, or the path of a folder that holds a root"
-    );
-    Err(Error::new(ErrorCode::ImageNotFound, message).with("image", image))
+    let real = path.canonicalize().ok().filter(|real| real.is_dir() && real != Path::new("/"));
+    let real = real.ok_or_else(|| {
+        let message = format!("there is neither a folder nor an archive {image:?} on this machine to take as an image");
+        Error::new(ErrorCode::ImageNotFound, message).with("image", image)
+    })?;
+    let layers = vec![real.to_string_lossy().into_owned()];
+    Ok(Some(Root { layers: keeper::Root::Layers(layers), env: BTreeMap::new(), user: None }))
+}
+
+/// A file of `docker save`, or an OCI layout as a file or as a folder.
+fn is_archive(path: &Path) -> bool {
+    path.is_file() || path.join("oci-layout").is_file()
 }
 
 #[cfg(test)]
@@ -107,7 +113,8 @@ mod tests {
 
     #[test]
     fn what_is_not_there_is_refused() {
-        for image in ["/no/such/folder", "/", "alpine:3.19"] {
+        assert!(resolve("alpine:3.19").unwrap().is_none());
+        for image in ["/no/such/folder", "/"] {
             assert_eq!(resolve(image).unwrap_err().code(), Some(ErrorCode::ImageNotFound), "{image}");
         }
     }
