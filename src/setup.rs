@@ -1,7 +1,5 @@
 //! What an administrator does once, so that ordinary users can have sandboxes without an engine.
 
-#![allow(unreachable_pub, reason = "the macro exports what is pub")]
-
 use std::path::PathBuf;
 
 use cofferdam_core::Result;

@@ -44,6 +44,16 @@ describeWithEngine('the warm pool', () => {
     expect(await manager.list({ scope })).toEqual([]);
   });
 
+  test('shows nothing of what made a sandbox ready', async () => {
+    const manager = testManager({ warm: { [image]: 1 }, defaults: { image } });
+    const before = await ready(manager, record(manager), 1);
+    const sandbox = await manager.open();
+    expect(before).toContain(sandbox.id);
+    expect(await sandbox.processes()).toEqual([]);
+    expect(await sandbox.files.list()).toEqual([]);
+    expect((await sandbox.exec('echo $PYTHONDONTWRITEBYTECODE')).stdout).toBe('\n');
+  });
+
   test.each<[string, OpenOptions]>([
     ['limits', { limits: { memoryMb: 64 } }],
     // Without an engine there is none to be had.

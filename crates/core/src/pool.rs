@@ -16,6 +16,7 @@ use crate::guest::Guest;
 use crate::host::Host;
 use crate::id::random_id;
 use crate::key::{WARM_CLAIM, is_private};
+use crate::run::warm_up;
 use crate::sandbox::{Linked, Make, Sandbox};
 use crate::sessions::{claim_setup, prove_workdir};
 use crate::{Error, ErrorCode, Result};
@@ -220,8 +221,9 @@ async fn make(host: &Arc<Host>, profile: &BoxSpec) -> Result<Linked> {
     match host.backend.create(&spec).await? {
         Creation::New { handle, stream } => {
             let linked = Linked::new(host, handle.clone(), stream).await;
-            if linked.is_err() {
-                let _ = host.backend.remove(&handle).await;
+            match &linked {
+                Ok(linked) => warm_up(&linked.guest, &profile.image).await,
+                Err(_) => drop(host.backend.remove(&handle).await),
             }
             linked
         }

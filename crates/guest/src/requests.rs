@@ -90,7 +90,13 @@ async fn answer(sandbox: &Rc<Sandbox>, caller: &Caller, request: Request, channe
         Request::Remove { path, recursive } => {
             place(&path)?.blocking(move |place| files::remove(&place, recursive)).await
         }
-        Request::Claim(setup) => Ok(Reply::Claimed(sandbox.claim(setup))),
+        Request::Claim(setup) => {
+            let is_ours = sandbox.claim(setup);
+            if is_ours {
+                processes.forget_ended();
+            }
+            Ok(Reply::Claimed(is_ours))
+        }
         Request::Status => Ok(Reply::Status(sandbox.status())),
         Request::Extend { idle_ms, max_ms } => {
             sandbox.lease.extend(idle_ms, max_ms);

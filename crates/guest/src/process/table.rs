@@ -136,6 +136,11 @@ impl Processes {
         });
     }
 
+    /// What ran before the sandbox was anybody's is nobody's to see.
+    pub(crate) fn forget_ended(&self) {
+        self.all.borrow_mut().retain(|process| !process.is_tree_gone());
+    }
+
     pub(crate) fn supervise(&self, supervisor: i32) {
         self.supervisors.borrow_mut().insert(supervisor);
     }
