@@ -10,7 +10,7 @@ import { Unavailable } from './unavailable.mjs';
 /** All that says nothing of Docker; what does and is in these says so by its name. */
 const SUITES = [
   '__test__/(contract|exactness|faults)/',
-  '__test__/integration/(host-exit|in-container|killed-hosts|lost|many-opens|namespaces(-images)?|orphan|threaded-host)',
+  '__test__/integration/(host-exit|in-container|killed-hosts|lost|many-opens|namespaces(-images)?|orphan|setup|threaded-host)',
 ];
 
 /** What a person can do where there are none. */

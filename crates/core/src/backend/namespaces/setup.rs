@@ -53,15 +53,22 @@ pub fn setup(root: &Path) -> Result<SetupReport> {
     DirBuilder::new().recursive(true).mode(0o755).create(&folder).map_err(broken(&folder))?;
     let helper = write_program(&folder, bytes, &hash, 0o755).map_err(broken(&folder))?;
     let profiles = root.join(PROFILES);
-    if !profiles.is_dir() {
+    let is_running = root == Path::new("/");
+    // The folder may be there without a kernel that cares.
+    if !profiles.is_dir() || (is_running && !is_enabled()) {
         return Ok(SetupReport { helper, profile: None });
     }
     let profile = profiles.join("cofferdam");
     fs::write(&profile, PROFILE).map_err(broken(&profile))?;
-    if root == Path::new("/") {
+    if is_running {
         load(&profile)?;
     }
     Ok(SetupReport { helper, profile: Some(profile) })
+}
+
+/// Whether this kernel has AppArmor switched on.
+fn is_enabled() -> bool {
+    fs::read_to_string("/sys/module/apparmor/parameters/enabled").is_ok_and(|enabled| enabled.starts_with('Y'))
 }
 
 fn load(profile: &Path) -> Result<()> {
