@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use cofferdam_core::backend::{BoxRecord, BoxState, Enforcement, EngineInfo, PruneReport, PruneRequest};
+use cofferdam_core::backend::{Attempt, BoxRecord, BoxState, Enforcement, EngineInfo, PruneReport, PruneRequest};
 use cofferdam_core::{
     BackendKind, DockerOptions, FilePolicy, Manager, ManagerOptions, NetworkRule, OnPull, OpenRequest, Policy, Scope,
     Timeouts, TlsFiles, WarmRequest,
@@ -70,6 +70,21 @@ pub struct NativeEngineInfo {
     pub abilities: String,
     #[napi(ts_type = "Record<string, 'enforced' | 'watched' | 'none'>")]
     pub limits: HashMap<String, String>,
+    pub tried: Vec<NativeEngineAttempt>,
+}
+
+#[napi(object)]
+pub struct NativeEngineAttempt {
+    pub host: String,
+    pub source: String,
+    pub reason: String,
+    pub problem: String,
+}
+
+impl From<Attempt> for NativeEngineAttempt {
+    fn from(Attempt { host, source, reason, problem }: Attempt) -> NativeEngineAttempt {
+        NativeEngineAttempt { host, source, reason, problem }
+    }
 }
 
 impl From<EngineInfo> for NativeEngineInfo {
@@ -87,6 +102,7 @@ impl From<EngineInfo> for NativeEngineInfo {
             tier: info.tier.map(str::to_owned),
             abilities: serde_json::to_string(&abilities).unwrap_or_default(),
             limits: info.limits.into_iter().map(|(name, how)| (name.to_owned(), kept(how).to_owned())).collect(),
+            tried: info.tried.into_iter().map(Into::into).collect(),
         }
     }
 }

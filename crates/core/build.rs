@@ -8,6 +8,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
 
+use sha2::{Digest, Sha256};
+
+/// The level of compression: guests are packed once, and downloaded by everybody.
+const BEST: i32 = 22;
+
 fn main() {
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -36,13 +41,30 @@ fn main() {
             fs::read(&path)
                 .unwrap_or_else(|error| panic!("the guest binary {} cannot be read: {error}", path.display()))
         });
-        fs::write(out.join(file), bytes).expect("OUT_DIR is writable");
+        fs::write(out.join(file), packed(&bytes)).expect("OUT_DIR is writable");
+        fs::write(out.join(format!("{file}.hash")), hash(&bytes)).expect("OUT_DIR is writable");
     }
 }
 
+fn packed(bytes: &[u8]) -> Vec<u8> {
+    if bytes.is_empty() {
+        return Vec::new();
+    }
+    zstd::encode_all(bytes, BEST).expect("memory takes everything")
+}
+
+fn hash(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+}
+
 fn build_guest(workspace: &Path, out: &Path, target: &str) -> PathBuf {
-    // One folder for all profiles of this crate: OUT_DIR is <target>/<profile>/build/<crate>/out.
-    let target_dir = out.ancestors().nth(4).expect("OUT_DIR is inside the target folder").join("guest");
+    // One folder for all builds of this crate: OUT_DIR is <target>/<profile>/build/<crate>/out, below the target's name where
+    // cargo was given one.
+    let mut target_dir = out.ancestors().nth(4).expect("OUT_DIR is inside the target folder");
+    if target_dir.ends_with(env::var_os("TARGET").expect("cargo sets TARGET")) {
+        target_dir = target_dir.parent().expect("a target's folder is in another");
+    }
+    let target_dir = target_dir.join("guest");
     let status = Command::new(env::var_os("CARGO").expect("cargo sets CARGO"))
         .args([
             "build",

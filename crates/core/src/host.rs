@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -41,7 +42,7 @@ impl Host {
     }
 }
 
-/// Work that nobody waits for until the manager is closed.
+/// Work that goes on when its caller has gone, until the manager is closed.
 #[derive(Default)]
 pub(crate) struct Background {
     tasks: TaskTracker,
@@ -49,9 +50,10 @@ pub(crate) struct Background {
 }
 
 impl Background {
-    /// Runs until it is done; it sees to it itself that it ends with [`Background::over`].
-    pub(crate) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
-        self.tasks.spawn(work);
+    /// Runs until it is done, whether or not anybody waits for it by the handle; it sees to it itself that it ends with
+    /// [`Background::over`].
+    pub(crate) fn spawn<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> JoinHandle<T> {
+        self.tasks.spawn(work)
     }
 
     pub(crate) fn over(&self) -> CancellationToken {

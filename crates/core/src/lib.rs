@@ -43,8 +43,7 @@ pub use guest::{
     ListRequest, OutputStream, PortForward, Process, Recent, ReplaceRequest, SearchScope, SpawnRequest, StreamName,
     WriteRequest,
 };
-#[cfg(unix)]
-pub use guest::{OnProgress, Progress, TransferReport, TransferRequest};
+pub use guest::{OnProgress, Progress, Skipped, TransferReport, TransferRequest};
 pub use image::{DEFAULT_IMAGE, resolve_image};
 pub use key::{Scope, Session, SessionKey};
 pub use manager::{Manager, Opened};
@@ -61,6 +60,4 @@ pub use store::{NatsOptions, Published, S3Options, Secret, StageRequest, Staged,
 pub use cofferdam_protocol::{
     Command, FileChange, FileEntry, FileType, Hit, Killed, ProcessInfo, Stats, TerminalSize, signal_name, signal_number,
 };
-#[cfg(unix)]
-pub use cofferdam_tree::Skipped;
 pub use tokio_util::sync::CancellationToken;

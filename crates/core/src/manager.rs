@@ -9,7 +9,7 @@ use futures_util::future::join_all;
 
 use crate::backend::{self, Backend, BoxRecord, BoxSpec, BoxState, EngineInfo, PruneReport, PruneRequest};
 use crate::events::{Event, EventKind, EventStream};
-use crate::host::Host;
+use crate::host::{Background, Host};
 use crate::id::random_id;
 use crate::key::{Scope, SessionKey, is_private, scope_prefix};
 use crate::options::{Limits, ManagerOptions, OnPull, OpenRequest, PullPolicy, Timeouts, WarmRequest};
@@ -82,6 +82,11 @@ impl Manager {
         }))
     }
 
+    /// What goes on beside, until the manager is closed.
+    pub(crate) fn background(&self) -> &Background {
+        &self.0.host.background
+    }
+
     /// Begins to make ready what is to be kept ready. Once is enough.
     pub fn warm_up(&self) {
         let warm = std::mem::take(&mut *self.0.warm.lock().unwrap_or_else(PoisonError::into_inner));
@@ -124,7 +129,8 @@ impl Manager {
             }
         };
         giving_up.cancel();
-        tokio::spawn(async move {
+        // Closing the manager waits for it: a program that then exits leaves nothing.
+        self.background().spawn(async move {
             if let Ok(Ok(opened)) = opening.await
                 && opened.created
                 && opened.sandbox.opens.load(Ordering::Acquire) == 1

@@ -170,7 +170,7 @@ impl Manager {
     pub async fn run(&self, request: RunRequest) -> Result<RunResult> {
         let manager = self.clone();
         // A task of its own: a caller that goes away must not leave a sandbox behind.
-        let running = tokio::spawn(async move { manager.run_and_end(request).await });
+        let running = self.background().spawn(async move { manager.run_and_end(request).await });
         running.await.map_err(|error| Error::new(ErrorCode::Internal, format!("a run crashed: {error}")))?
     }
 

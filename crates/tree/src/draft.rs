@@ -104,7 +104,7 @@ impl Draft {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         // Nobody else's until it has its owner and its mode.
         let mode = if defaults.gives(meta.mode) { meta.mode } else { 0o600 };
-        let file = File::from(openat(folder, os(&draft), flags, Mode::from_raw_mode(mode))?);
+        let file = File::from(openat(folder, os(&draft), flags, Mode::from_raw_mode(mode as _))?);
         Ok(Draft { file, name, draft, meta, defaults, offset: 0, ends_in_hole: false })
     }
 

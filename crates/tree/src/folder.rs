@@ -82,7 +82,7 @@ impl Trail {
 }
 
 pub(crate) fn meta(stat: &Stat) -> Meta {
-    Meta { mode: stat.st_mode & 0o7777, mtime_s: stat.st_mtime as _, mtime_ns: stat.st_mtime_nsec as _ }
+    Meta { mode: (stat.st_mode & 0o7777) as _, mtime_s: stat.st_mtime as _, mtime_ns: stat.st_mtime_nsec as _ }
 }
 
 pub(crate) fn file_type(stat: &Stat) -> FileType {

@@ -251,8 +251,8 @@ impl Unpacker {
     fn leave(&mut self) -> Result<(), Trouble> {
         let Some(Level { folder, meta }) = self.levels.pop() else { return Ok(()) };
         if let Some(meta) = meta {
-            let done =
-                fchmod(&folder, Mode::from_raw_mode(meta.mode)).and_then(|()| forgive(futimens(&folder, &times(meta))));
+            let done = fchmod(&folder, Mode::from_raw_mode(meta.mode as _))
+                .and_then(|()| forgive(futimens(&folder, &times(meta))));
             done.map_err(Trouble::at("finish the folder", &self.path(b"")))?;
         }
         if !self.levels.is_empty() {

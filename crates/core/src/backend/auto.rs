@@ -58,7 +58,8 @@ impl Auto {
             Ok(_) => Ok(namespaces),
             Err(error) => {
                 let message = format!("{no_engine}. Nor can sandboxes be made without one: {error}");
-                Err(Error::new(ErrorCode::EngineUnavailable, message))
+                let tried = no_engine.detail("tried").cloned().unwrap_or_default();
+                Err(Error::new(ErrorCode::EngineUnavailable, message).with("tried", tried))
             }
         }
     }

@@ -195,6 +195,21 @@ pub struct EngineInfo {
     pub abilities: BTreeMap<String, serde_json::Value>,
     /// Which limits really apply.
     pub limits: BTreeMap<&'static str, Enforcement>,
+    /// Engines that were tried before this one.
+    pub tried: Vec<Attempt>,
+}
+
+/// An engine that was tried in vain.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Attempt {
+    /// Its address.
+    pub host: String,
+    /// Who says so: `option`, `DOCKER_HOST`, `context <name>`, or `default` for a place where engines are known to be.
+    pub source: String,
+    /// For programs: `missing`, `denied`, `refused`, `silent`, `unresolved`, `old-api`, `not-an-engine`, `bad-address`, `other`.
+    pub reason: String,
+    /// For people.
+    pub problem: String,
 }
 
 /// Gives boxes.

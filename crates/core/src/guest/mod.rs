@@ -18,9 +18,10 @@ mod process;
 mod search;
 #[cfg(unix)]
 mod transfer;
+mod trees;
 mod watch;
 
-pub use binary::{Arch, guest_binary};
+pub use binary::{Arch, GuestBinary, guest_binary};
 pub use command::SpawnRequest;
 pub use connection::{Connect, Guest};
 pub use edit::ReplaceRequest;
@@ -30,8 +31,7 @@ pub use output::{Chunk, OutputStream, StreamName};
 pub use ports::PortForward;
 pub use process::{Process, Recent};
 pub use search::{Found, GlobRequest, GrepRequest, SearchScope};
-#[cfg(unix)]
-pub use transfer::{OnProgress, Progress, TransferReport, TransferRequest};
+pub use trees::{OnProgress, Progress, Skipped, TransferReport, TransferRequest};
 pub use watch::FileWatch;
 
 pub(crate) use command::check_env;

@@ -1,10 +1,10 @@
 //! What a guest says unasked, as events.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use cofferdam_protocol::{Ending, Notice, signal_name};
+use cofferdam_protocol::{Ending, Exit, Notice, signal_name};
 
 use crate::events::{Event, EventKind, Events};
 use crate::guest::{OnNotice, ending_reason};
@@ -15,14 +15,19 @@ pub(crate) struct Herald {
     identity: OnceLock<(String, String)>,
     /// What was told last: while a better link takes over, both say the same.
     told: Mutex<VecDeque<String>>,
+    /// Ends of commands whose beginning is still on its way, by the slower of two links.
+    early: Mutex<HashMap<String, Exit>>,
 }
 
 /// Commands that may begin or end while two links are up.
 const TWICE: usize = 256;
 
+/// How long the slower of two links may be behind the other. After that, nobody heard the command begin.
+const STRAGGLER: Duration = Duration::from_millis(250);
+
 impl Herald {
     pub(crate) fn new(events: Events) -> Arc<Herald> {
-        Arc::new(Herald { events, identity: OnceLock::new(), told: Mutex::default() })
+        Arc::new(Herald { events, identity: OnceLock::new(), told: Mutex::default(), early: Mutex::default() })
     }
 
     pub(crate) fn on_notice(self: &Arc<Self>) -> OnNotice {
@@ -52,7 +57,48 @@ impl Herald {
         false
     }
 
-    fn take(&self, notice: &Notice) {
+    /// Whether its beginning was told; if not, its end is, a little later.
+    fn began(self: &Arc<Self>, exec_id: &str, exit: Exit) -> bool {
+        let beginning = format!("started {exec_id}");
+        if self.told.lock().unwrap_or_else(PoisonError::into_inner).contains(&beginning) {
+            return true;
+        }
+        let mut early = self.early.lock().unwrap_or_else(PoisonError::into_inner);
+        if early.len() >= TWICE {
+            return true;
+        }
+        early.insert(exec_id.to_owned(), exit);
+        let (herald, exec_id) = (Arc::clone(self), exec_id.to_owned());
+        tokio::spawn(async move {
+            tokio::time::sleep(STRAGGLER).await;
+            herald.finish_early(&exec_id);
+        });
+        false
+    }
+
+    fn finish_early(&self, exec_id: &str) {
+        let exit = self.early.lock().unwrap_or_else(PoisonError::into_inner).remove(exec_id);
+        if let Some(exit) = exit {
+            self.finish(exec_id, exit);
+        }
+    }
+
+    fn finish(&self, exec_id: &str, exit: Exit) {
+        self.emit(EventKind::ExecFinished, |event| {
+            event
+                .with("execId", exec_id)
+                .with("exitCode", exit.code)
+                .with("signal", exit.signal.map(signal_name))
+                .with("timedOut", exit.timed_out)
+                .with("oomKilled", exit.oom_killed)
+                .with("durationMs", exit.duration_us as f64 / 1000.0)
+        });
+        if exit.oom_killed {
+            self.emit(EventKind::Oom, |event| event.with("execId", exec_id));
+        }
+    }
+
+    fn take(self: &Arc<Self>, notice: &Notice) {
         if !self.events.has_listeners() {
             return;
         }
@@ -82,21 +128,16 @@ impl Herald {
                     .with("inMs", *in_ms)
                     .with("expiresAtMs", at_ms.map(|at| at.as_millis() as u64))
             }),
-            Notice::Started { exec_id, command } => self.emit(EventKind::ExecStarted, |event| {
-                event.with("execId", short(exec_id)).with("command", short(command))
-            }),
-            Notice::Finished { exec_id, exit } => {
-                self.emit(EventKind::ExecFinished, |event| {
-                    event
-                        .with("execId", short(exec_id))
-                        .with("exitCode", exit.code)
-                        .with("signal", exit.signal.map(signal_name))
-                        .with("timedOut", exit.timed_out)
-                        .with("oomKilled", exit.oom_killed)
-                        .with("durationMs", exit.duration_us as f64 / 1000.0)
+            Notice::Started { exec_id, command } => {
+                self.emit(EventKind::ExecStarted, |event| {
+                    event.with("execId", short(exec_id)).with("command", short(command))
                 });
-                if exit.oom_killed {
-                    self.emit(EventKind::Oom, |event| event.with("execId", short(exec_id)));
+                self.finish_early(&short(exec_id));
+            }
+            Notice::Finished { exec_id, exit } => {
+                let exec_id = short(exec_id);
+                if self.began(&exec_id, *exit) {
+                    self.finish(&exec_id, *exit);
                 }
             }
             Notice::Ending(_) => {}

@@ -2,6 +2,7 @@
 
 use bollard::errors::Error as BollardError;
 
+use super::reason::Reason;
 use crate::{Error, ErrorCode};
 
 /// The status of an answer that refused.
@@ -21,6 +22,17 @@ pub(super) fn is_name_taken(error: &BollardError) -> bool {
     }
 }
 
+/// Whether a removal failed because the container was about to end by itself: Podman stops it first, and minds that.
+pub(super) fn is_ending(error: &BollardError) -> bool {
+    let BollardError::DockerResponseServerError { status_code: 500, message } = error else { return false };
+    message.contains("container state improper")
+}
+
+/// Whether a list failed because a container in it is `stopped`: so Podman calls one that has ended, until it has looked.
+pub(super) fn is_between_states(error: &BollardError) -> bool {
+    matches!(error, BollardError::JsonDataError { message, .. } if message.contains("unknown variant `stopped`"))
+}
+
 pub(super) fn engine_error(doing: &str, host: &str, error: BollardError) -> Error {
     match error {
         BollardError::DockerResponseServerError { status_code, message } => {
@@ -34,28 +46,49 @@ pub(super) fn engine_error(doing: &str, host: &str, error: BollardError) -> Erro
             };
             Error::new(code, format!("the engine could not {doing}: {message}")).with("status", status_code)
         }
-        BollardError::RequestTimeoutError => {
-            unavailable(host, &format!("it did not answer in time when asked to {doing}"))
+        BollardError::JsonDataError { message, .. } => {
+            let text = format!("the engine's answer cannot be understood, when asked to {doing}: {message}");
+            Error::new(ErrorCode::Internal, text)
         }
-        other => unavailable(host, &describe(&other)),
+        BollardError::RequestTimeoutError => {
+            unavailable(host, Reason::Silent, &format!("it did not answer in time when asked to {doing}"))
+        }
+        other => unavailable(host, Reason::of(&other), &describe(&other)),
     }
 }
 
-/// The whole chain: the outermost text is often just "client error".
-fn describe(error: &BollardError) -> String {
-    let mut text = error.to_string();
+/// The whole chain, without what says no more than that there is a chain.
+pub(super) fn describe(error: &BollardError) -> String {
+    let mut parts = vec![error.to_string()];
     let mut source = std::error::Error::source(error);
     while let Some(inner) = source {
-        text = format!("{text}: {inner}");
+        parts.push(inner.to_string());
         source = inner.source();
     }
-    text
+    let says_nothing = |part: &String| part.ends_with("client error (Connect)");
+    match parts.iter().position(|part| !says_nothing(part)) {
+        Some(first) => parts[first..].join(": "),
+        None => parts.join(": "),
+    }
 }
 
-pub(super) fn unavailable(host: &str, why: &str) -> Error {
+pub(super) fn unavailable(host: &str, reason: Reason, why: &str) -> Error {
+    unavailable_at(host, host, reason, why)
+}
+
+/// As [`unavailable`], where there is more to say of the address than what it is.
+pub(super) fn unavailable_at(host: &str, address: &str, reason: Reason, why: &str) -> Error {
+    let advice = match reason {
+        Reason::Denied => {
+            "Become a member of the group that may open its socket (\"sudo usermod -aG docker $USER && newgrp docker\")"
+        }
+        Reason::Silent => "Restart it",
+        Reason::Unresolved | Reason::BadAddress | Reason::NotAnEngine => "Check the address",
+        Reason::OldApi => "Update it",
+        Reason::Missing | Reason::Refused | Reason::Other => "Start it (or Docker Desktop, Colima, Podman)",
+    };
     let message = format!(
-        "the Docker engine at {host} cannot be used: {why}. Start it (or Docker Desktop, Colima, Podman), check that you \
-         may open its socket, or set docker.host or DOCKER_HOST to one that runs"
+        "the Docker engine at {address} cannot be used: {why}. {advice}, or set docker.host or DOCKER_HOST to one that runs"
     );
-    Error::new(ErrorCode::EngineUnavailable, message).with("host", host)
+    Error::new(ErrorCode::EngineUnavailable, message).with("host", host).with("reason", reason.as_str())
 }

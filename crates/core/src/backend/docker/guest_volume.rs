@@ -11,10 +11,10 @@ use cofferdam_protocol::GUEST_DIR;
 use super::Engine;
 use super::error::status;
 use super::records;
-use crate::guest::guest_binary;
+use crate::guest::{GuestBinary, guest_binary};
 use crate::{Error, ErrorCode, Result};
 
-fn binary(engine: &Engine) -> Result<(&'static [u8], String)> {
+fn binary(engine: &Engine) -> Result<GuestBinary> {
     let arch = engine.arch.ok_or_else(|| {
         let message = format!("sandboxes run on x64 and arm64 engines; this one is {}", engine.arch_name);
         Error::new(ErrorCode::Unsupported, message)
@@ -28,7 +28,7 @@ fn volume_name(hash: &str) -> String {
 
 /// The volume of this version.
 pub(super) fn current(engine: &Engine) -> Result<String> {
-    Ok(volume_name(&binary(engine)?.1))
+    Ok(volume_name(binary(engine)?.hash))
 }
 
 /// The mount that brings the guest into a sandbox.
@@ -52,8 +52,7 @@ pub(super) async fn ensure(engine: &Engine, image: &str) -> Result<()> {
     if *engine.guest_ready.lock().unwrap_or_else(std::sync::PoisonError::into_inner) {
         return Ok(());
     }
-    let (_, hash) = binary(engine)?;
-    match engine.client.inspect_volume(&volume_name(&hash)).await {
+    match engine.client.inspect_volume(&current(engine)?).await {
         Ok(_) => {}
         Err(error) if status(&error) == Some(404) => fill(engine, image).await?,
         Err(error) => return Err(engine.error("look for the guest's volume", error)),
@@ -64,8 +63,8 @@ pub(super) async fn ensure(engine: &Engine, image: &str) -> Result<()> {
 
 /// Puts the guest into the volume, by way of a container that is never started.
 pub(super) async fn fill(engine: &Engine, image: &str) -> Result<()> {
-    let (bytes, hash) = binary(engine)?;
-    let volume = volume_name(&hash);
+    let guest = binary(engine)?;
+    let volume = volume_name(guest.hash);
     let labels = [
         (records::GUEST.to_owned(), env!("CARGO_PKG_VERSION").to_owned()),
         (records::MAKER.to_owned(), super::maker::this_program()),
@@ -90,7 +89,7 @@ pub(super) async fn fill(engine: &Engine, image: &str) -> Result<()> {
     let options = UploadToContainerOptions { path: GUEST_DIR.to_owned(), ..Default::default() };
     let uploaded = engine
         .client
-        .upload_to_container(&helper, Some(options), bollard::body_full(archive(bytes)?.into()))
+        .upload_to_container(&helper, Some(options), bollard::body_full(archive(&guest.unpack()?)?.into()))
         .await
         .map_err(|error| engine.error("fill the guest's volume", error));
     let removed = engine.remove(&helper).await;

@@ -9,10 +9,12 @@ mod discover;
 mod error;
 mod guest_volume;
 mod images;
+mod info;
 mod layers;
 mod maker;
 mod obituaries;
 mod prune;
+mod reason;
 mod records;
 mod shortcut;
 mod stream;
@@ -23,17 +25,18 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bollard::Docker as Client;
-use bollard::models::ContainerUpdateBody;
+use bollard::models::{ContainerSummary, ContainerUpdateBody};
 use bollard::query_parameters::{ListContainersOptions, RemoveContainerOptions, RenameContainerOptions};
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, Shared};
 
 use super::{
-    Backend, BoxRecord, BoxSpec, BoxState, Creation, Enforcement, EngineInfo, ImageFacts, PruneReport, PruneRequest,
+    Attempt, Backend, BoxRecord, BoxSpec, BoxState, Creation, EngineInfo, ImageFacts, PruneReport, PruneRequest,
 };
 use crate::guest::{Arch, ByteStream};
 use crate::options::{DockerOptions, Limits, OnPull, PullPolicy};
 use crate::{Error, ErrorCode, Result};
+use discover::Discovery;
 use error::{engine_error, status};
 
 /// No single call to an engine takes longer, but for pulls.
@@ -41,6 +44,9 @@ pub(crate) const CALL_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// How long an engine may take to remove a container that has ended.
 const REMOVAL: Duration = Duration::from_secs(10);
+
+/// How long Podman may take to see that a container has ended.
+const SETTLING: Duration = Duration::from_secs(2);
 
 /// A Docker engine, found and asked on first use.
 pub struct Docker {
@@ -57,6 +63,11 @@ type Finding = Shared<BoxFuture<'static, Result<Arc<Engine>>>>;
 struct Engine {
     client: Client,
     host: String,
+    found_by: String,
+    /// Those that were tried before it.
+    tried: Vec<Attempt>,
+    /// `docker`, `podman`
+    product: &'static str,
     version: String,
     api_version: String,
     arch: Option<Arch>,
@@ -110,14 +121,20 @@ impl Docker {
 }
 
 async fn find_engine(options: DockerOptions) -> Result<Arc<Engine>> {
-    let (client, host) = discover::connect(&options).await?;
+    let Discovery { client, place, tried } = discover::connect(&options).await?;
+    let (host, found_by) = (place.host.clone(), place.source());
     let unreachable = |error| engine_error("ask the engine what it is", &host, error);
     let version = client.version().await.map_err(unreachable)?;
     let facts = client.info().await.map_err(unreachable)?;
     let arch_name = version.arch.unwrap_or_default();
+    let components = version.components.unwrap_or_default();
+    let is_podman = components.iter().any(|component| component.name.contains("Podman"));
     Ok(Arc::new(Engine {
         arch: Arch::parse(&arch_name),
         arch_name,
+        found_by,
+        tried,
+        product: if is_podman { "podman" } else { "docker" },
         version: version.version.unwrap_or_default(),
         api_version: client.client_version().to_string(),
         cpus: facts.ncpu.map_or(1.0, |count| count as f64),
@@ -134,24 +151,48 @@ impl Engine {
         engine_error(doing, &self.host, error)
     }
 
+    /// All containers with a label, dead or alive.
+    async fn containers(&self, label: &str, doing: &str) -> Result<Vec<ContainerSummary>> {
+        let filters = HashMap::from([("label".to_owned(), vec![label.to_owned()])]);
+        let options = ListContainersOptions { all: true, filters: Some(filters), ..Default::default() };
+        let deadline = tokio::time::Instant::now() + SETTLING;
+        loop {
+            match self.client.list_containers(Some(options.clone())).await {
+                Ok(found) => return Ok(found),
+                Err(error) if error::is_between_states(&error) && tokio::time::Instant::now() < deadline => {
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                }
+                Err(error) => return Err(self.error(doing, error)),
+            }
+        }
+    }
+
     async fn remove(&self, handle: &str) -> Result<()> {
         self.obituaries.forget(handle);
         let options = RemoveContainerOptions { force: true, v: true, link: false };
-        match self.client.remove_container(handle, Some(options)).await {
-            Ok(()) => Ok(()),
-            Err(error) if status(&error) == Some(404) => Ok(()),
-            // On its way: the guest has ended by itself in this moment, and the engine removes what is left of it.
-            Err(error) if status(&error) == Some(409) => {
-                let deadline = tokio::time::Instant::now() + REMOVAL;
-                while tokio::time::Instant::now() < deadline {
-                    match self.client.inspect_container(handle, None).await {
-                        Err(error) if status(&error) == Some(404) => break,
-                        _ => tokio::time::sleep(Duration::from_millis(5)).await,
-                    }
+        let deadline = tokio::time::Instant::now() + REMOVAL;
+        loop {
+            let outcome = self.client.remove_container(handle, Some(options.clone())).await;
+            return match outcome {
+                Ok(()) => Ok(()),
+                Err(error) if status(&error) == Some(404) => Ok(()),
+                // Podman, when the guest has ended by itself in this moment.
+                Err(error) if error::is_ending(&error) && tokio::time::Instant::now() < deadline => {
+                    tokio::time::sleep(Duration::from_millis(20)).await;
+                    continue;
                 }
-                Ok(())
-            }
-            Err(error) => Err(self.error("remove the sandbox", error)),
+                // Docker in that moment: it removes what is left, as it was told when the container was made.
+                Err(error) if status(&error) == Some(409) => {
+                    while tokio::time::Instant::now() < deadline {
+                        match self.client.inspect_container(handle, None).await {
+                            Err(error) if status(&error) == Some(404) => break,
+                            _ => tokio::time::sleep(Duration::from_millis(5)).await,
+                        }
+                    }
+                    Ok(())
+                }
+                Err(error) => Err(self.error("remove the sandbox", error)),
+            };
         }
     }
 }
@@ -159,37 +200,7 @@ impl Engine {
 #[async_trait]
 impl Backend for Docker {
     async fn info(&self) -> Result<EngineInfo> {
-        let engine = self.engine().await?;
-        let facts = &engine.facts;
-        let kept = |flag: Option<bool>| if flag.unwrap_or(false) { Enforcement::Enforced } else { Enforcement::None };
-        let security = facts.security_options.clone().unwrap_or_default();
-        let has = |word: &str| security.iter().any(|option| option.contains(word));
-        let abilities = [
-            ("host", engine.host.clone().into()),
-            ("architecture", engine.arch_name.clone().into()),
-            ("cgroupVersion", facts.cgroup_version.as_ref().map(ToString::to_string).into()),
-            ("storageDriver", facts.driver.clone().into()),
-            ("rootless", has("rootless").into()),
-            ("seccomp", has("seccomp").into()),
-            ("apparmor", has("apparmor").into()),
-            ("userns", has("userns").into()),
-            ("runtimes", facts.runtimes.as_ref().map(|all| all.keys().cloned().collect::<Vec<_>>().join(",")).into()),
-        ];
-        Ok(EngineInfo {
-            backend: "docker",
-            version: engine.version.clone(),
-            api_version: Some(engine.api_version.clone()),
-            tier: None,
-            abilities: abilities.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
-            limits: [
-                ("cpus", kept(facts.cpu_cfs_quota)),
-                ("memoryMb", kept(facts.memory_limit)),
-                ("pids", kept(facts.pids_limit)),
-                ("workspaceMb", Enforcement::Watched),
-                ("openFiles", Enforcement::Enforced),
-            ]
-            .into(),
-        })
+        Ok(info::info(self.engine().await?))
     }
 
     async fn prepare_image(&self, image: &str, pull: PullPolicy, on_pull: Option<&OnPull>) -> Result<ImageFacts> {
@@ -244,10 +255,7 @@ impl Backend for Docker {
 
     async fn list(&self) -> Result<Vec<BoxRecord>> {
         let engine = self.engine().await?;
-        let filters = HashMap::from([("label".to_owned(), vec![records::ID.to_owned()])]);
-        let options = ListContainersOptions { all: true, filters: Some(filters), ..Default::default() };
-        let found = engine.client.list_containers(Some(options)).await;
-        let found = found.map_err(|error| engine.error("list the sandboxes", error))?;
+        let found = engine.containers(records::ID, "list the sandboxes").await?;
         let mut records: Vec<_> = found.into_iter().filter_map(records::from_summary).collect();
         // A container that has ended is about to be removed: only what is kept of it counts.
         records.retain(|record| record.state != BoxState::Stopped);

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use bollard::models::{ContainerSummary, ContainerSummaryStateEnum};
-use bollard::query_parameters::{ListContainersOptions, ListVolumesOptions, RemoveVolumeOptions};
+use bollard::query_parameters::{ListVolumesOptions, RemoveVolumeOptions};
 
 use super::error::status;
 use super::{Engine, data_volume, guest_volume, layers, maker, records};
@@ -35,10 +35,7 @@ async fn dead_containers(engine: &Engine, request: &PruneRequest) -> Result<Vec<
     let mut dead = Vec::new();
     // Sandboxes, and those by which the guest's volume is filled.
     for label in [records::ID, records::GUEST] {
-        let filters = HashMap::from([("label".to_owned(), vec![label.to_owned()])]);
-        let options = ListContainersOptions { all: true, filters: Some(filters), ..Default::default() };
-        let found = engine.client.list_containers(Some(options)).await;
-        let found = found.map_err(|error| engine.error("look for dead sandboxes", error))?;
+        let found = engine.containers(label, "look for dead sandboxes").await?;
         dead.extend(found.into_iter().filter(|container| is_dead(container, request)).filter_map(|c| c.id));
     }
     Ok(dead)

@@ -34,16 +34,21 @@ impl Helper {
         if let Some(helper) = HELPER.get() {
             return Ok(helper);
         }
-        let (bytes, hash) = guest_binary(arch()?)?;
+        let guest = guest_binary(arch()?)?;
         let broken = |error: io::Error| {
             let message = format!("the guest cannot be put on this machine: {error}");
             Error::new(ErrorCode::EngineUnavailable, message)
         };
-        let helper = match (setup::installed(&hash), in_memory(bytes)) {
+        let helper = match setup::installed(guest.hash) {
             // What a profile says of programs, it says by their path.
-            (Some(path), _) => Helper::Installed(path),
-            (None, Ok(memory)) => Helper::Memory(memory),
-            (None, Err(_)) => Helper::Installed(write_program(state, bytes, &hash, 0o500).map_err(broken)?),
+            Some(path) => Helper::Installed(path),
+            None => {
+                let bytes = guest.unpack()?;
+                match in_memory(&bytes) {
+                    Ok(memory) => Helper::Memory(memory),
+                    Err(_) => Helper::Installed(write_program(state, &bytes, guest.hash, 0o500).map_err(broken)?),
+                }
+            }
         };
         Ok(HELPER.get_or_init(|| helper))
     }

@@ -41,5 +41,6 @@ pub(super) fn info(ground: &Ground, found: &Found) -> Result<EngineInfo> {
             ("openFiles", Enforcement::Enforced),
         ]
         .into(),
+        tried: Vec::new(),
     })
 }

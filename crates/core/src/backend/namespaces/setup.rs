@@ -38,7 +38,7 @@ pub struct SetupReport {
 /// Installs the helper of this version, with its profile where there is AppArmor. `root` is the machine's, or a folder that
 /// will be a machine's. Blocks.
 pub fn setup(root: &Path) -> Result<SetupReport> {
-    let (bytes, hash) = guest_binary(arch()?)?;
+    let guest = guest_binary(arch()?)?;
     let folder = root.join(FOLDER);
     let broken = |what: &Path| {
         let what = what.display().to_string();
@@ -51,7 +51,7 @@ pub fn setup(root: &Path) -> Result<SetupReport> {
         }
     };
     DirBuilder::new().recursive(true).mode(0o755).create(&folder).map_err(broken(&folder))?;
-    let helper = write_program(&folder, bytes, &hash, 0o755).map_err(broken(&folder))?;
+    let helper = write_program(&folder, &guest.unpack()?, guest.hash, 0o755).map_err(broken(&folder))?;
     let profiles = root.join(PROFILES);
     let is_running = root == Path::new("/");
     // The folder may be there without a kernel that cares.

@@ -8,15 +8,15 @@ mod download;
 mod upload;
 
 use std::fs::Metadata;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::Path;
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use cofferdam_protocol::{FileEntry, FileType, Filter, TreeError};
-use cofferdam_tree::{Ceilings, Report, Rules, Skipped, Trouble};
+use cofferdam_tree::{Ceilings, Report, Rules, Trouble};
 
 use super::connection::Guest;
 use super::link::LinkEnd;
+use super::trees::{OnProgress, Progress, Skipped, TransferReport, TransferRequest};
 use crate::{Error, ErrorCode, Result};
 
 /// What one trip to a blocking thread packs or unpacks.
@@ -24,39 +24,6 @@ const BLOCK: usize = 512 * 1024;
 
 /// Between two calls of a progress callback.
 const PROGRESS: Duration = Duration::from_millis(100);
-
-/// How far a transfer has come.
-#[derive(Debug, Clone)]
-pub struct Progress {
-    /// Whole files so far.
-    pub files: u64,
-    /// Of content so far.
-    pub bytes: u64,
-    /// Where that is known.
-    pub total_bytes: Option<u64>,
-    /// What it is at, below the root.
-    pub path: Vec<u8>,
-}
-
-/// Told how far a transfer has come.
-pub type OnProgress = Arc<dyn Fn(Progress) + Send + Sync>;
-
-/// What to carry.
-#[derive(Clone, Default)]
-pub struct TransferRequest {
-    /// On the host.
-    pub host_path: PathBuf,
-    /// In the sandbox: absolute, or under the workdir.
-    pub path: String,
-    /// Left out, as in a `.gitignore` at the root.
-    pub exclude: Vec<String>,
-    /// Leave out what the tree's own `.gitignore` files say.
-    pub gitignore: bool,
-    /// Only what is not there already.
-    pub sync: bool,
-    /// Told now and then.
-    pub on_progress: Option<OnProgress>,
-}
 
 impl TransferRequest {
     fn filter(&self) -> Filter {
@@ -86,30 +53,20 @@ impl TransferRequest {
     }
 }
 
-/// What was carried.
-#[derive(Debug, Clone, Default)]
-pub struct TransferReport {
-    /// Whole files.
-    pub files: u64,
-    /// Folders below the root.
-    pub dirs: u64,
-    /// Symbolic links.
-    pub links: u64,
-    /// Of files' content, without holes.
-    pub bytes: u64,
-    /// What was not carried, and why; the first so many.
-    pub skipped: Vec<Skipped>,
-    /// From beginning to end.
-    pub duration: Duration,
-}
-
 impl TransferReport {
     fn new(report: Report, began: Instant) -> TransferReport {
-        let Report { files, dirs, links, bytes, mut skipped, skipped_more } = report;
+        let Report { files, dirs, links, bytes, skipped, skipped_more } = report;
+        let mut skipped: Vec<_> = skipped.into_iter().map(Skipped::from).collect();
         if skipped_more > 0 {
             skipped.push(Skipped { path: Vec::new(), reason: format!("and {skipped_more} more entries") });
         }
         TransferReport { files, dirs, links, bytes, skipped, duration: began.elapsed() }
+    }
+}
+
+impl From<cofferdam_tree::Skipped> for Skipped {
+    fn from(skipped: cofferdam_tree::Skipped) -> Skipped {
+        Skipped { path: skipped.path, reason: skipped.reason }
     }
 }
 
