@@ -6,7 +6,7 @@
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, open, readdir, readFile, readlink, rm } from 'node:fs/promises';
+import { mkdir, mkdtemp, open, readdir, readFile, readlink, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -37,14 +37,29 @@ export class OwnEngine implements AsyncDisposable {
     this.client = new Docker({ socketPath: `${folder}/docker.sock` });
   }
 
-  /** Starts an engine that has this image of the machine's own engine, and nothing else. */
-  static async start(image: string): Promise<OwnEngine> {
+  /**
+   * Starts an engine that has this image of the machine's own engine, and nothing else. With `dataMb`, its data is on a disk
+   * of its own, in memory, that is no larger.
+   */
+  static async start(image: string, { dataMb }: { dataMb?: number } = {}): Promise<OwnEngine> {
     const engine = new OwnEngine(await mkdtemp(path.join(tmpdir(), 'cofferdam-own-')));
+    if (dataMb !== undefined) {
+      await mkdir(engine.data);
+      const mount = spawn('mount', ['-t', 'tmpfs', '-o', `size=${dataMb}m`, 'tmpfs', engine.data], {
+        stdio: 'inherit',
+      });
+      await once(mount, 'exit');
+    }
     await engine.start();
     const loading = await engine.client.loadImage(await new Docker().getImage(image).get());
     loading.resume();
     await once(loading, 'end');
     return engine;
+  }
+
+  /** Where it keeps what it has. */
+  get data(): string {
+    return `${this.#folder}/data`;
   }
 
   /** What to give as `docker.host`. */
@@ -76,7 +91,7 @@ export class OwnEngine implements AsyncDisposable {
   async start(): Promise<void> {
     const log = await open(`${this.#folder}/log`, 'a');
     const own = (name: string) => `${this.#folder}/${name}`;
-    const folders = ['--data-root', own('data'), '--exec-root', own('exec'), '--pidfile', own('pid')];
+    const folders = ['--data-root', this.data, '--exec-root', own('exec'), '--pidfile', own('pid')];
     const plain = ['--bridge=none', '--iptables=false', '--host', this.host];
     const daemon = spawn('unshare', ['--net', 'dockerd', ...folders, ...plain], {
       stdio: ['ignore', log.fd, log.fd],

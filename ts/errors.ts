@@ -31,11 +31,13 @@ export type SandboxErrorCode =
  * try {
  *   await sandbox.files.read('missing.txt');
  * } catch (error) {
- *   if (error instanceof SandboxError && error.code === 'FILE_NOT_FOUND') { … }
+ *   if (error instanceof SandboxError && error.code === 'FILE_NOT_FOUND') console.log('not written yet');
+ *   else throw error;
  * }
  * ```
  */
 export class SandboxError extends Error {
+  /** Also known so in another copy of the package, where `instanceof` fails. */
   override readonly name = 'SandboxError';
   /** What went wrong, for programs. */
   readonly code: SandboxErrorCode;

@@ -10,14 +10,18 @@
  * await sandbox.files.write('main.py', 'print(6 * 7)');
  * const { stdout } = await sandbox.exec('python main.py');
  * ```
+ *
+ * @module cofferdam
  */
 export { SandboxError, type SandboxErrorCode } from './errors';
-export type { FileContent, FileEntry, Files, FileType } from './files';
+export type { FileContent, FileData, FileEntry, FileType, WriteOptions } from './file';
+export type { Files } from './files';
 export type { Logger } from './logger';
 export { SandboxManager } from './manager';
 export type {
   Artifact,
   Command,
+  EngineAttempt,
   EngineInfo,
   ExecOptions,
   ExecResult,
@@ -39,8 +43,8 @@ export type {
   RunResult,
   SandboxEvent,
   SandboxInfo,
-  SandboxManagerOptions as ManagerOptions,
   SandboxManagerOptions,
+  SandboxManagerOptions as ManagerOptions,
   SandboxState,
   SandboxStats,
   Scope,

@@ -95,7 +95,15 @@ export class SandboxManager implements AsyncDisposable {
     return new SandboxManager({ ...this.#options, logger: undefined }, () => view(this.#native));
   }
 
-  /** Gets the session's sandbox, or makes it: `created` tells which. All callers of one key get the same one. */
+  /**
+   * Gets the session's sandbox, or makes it: `created` tells which. All callers of one key get the same one.
+   *
+   * @example
+   * ```ts
+   * const sandbox = await manager.open({ scope: { workflow: 'wf_abc123' }, image: 'python', limits: { memoryMb: 512 } });
+   * console.log(sandbox.created ? 'new' : 'resumed');
+   * ```
+   */
   async open(options: OpenOptions = {}): Promise<Sandbox> {
     const site = callSite(this.open);
     await call(site, async () => check.object('options', options));
@@ -115,7 +123,14 @@ export class SandboxManager implements AsyncDisposable {
     );
   }
 
-  /** A sandbox by its id, also one that another program opened. */
+  /**
+   * A sandbox by its id, also one that another program opened.
+   *
+   * @example
+   * ```ts
+   * const sandbox = await manager.get('sbx_0123456789abcdef');
+   * ```
+   */
   async get(id: string): Promise<Sandbox> {
     return call(
       callSite(this.get),
@@ -127,6 +142,11 @@ export class SandboxManager implements AsyncDisposable {
    * All sandboxes on the engine, oldest first, whoever made them; with those that are stopped, of which only the
    * persistent workspace is there. Of those that this manager has not opened, limits and `expiresAt` are as they were
    * when they were made.
+   *
+   * @example
+   * ```ts
+   * for (const { key, state } of await manager.list({ scope: { workflow: 'wf_abc123' } })) console.log(key, state);
+   * ```
    */
   async list(filter: { scope?: Scope; state?: SandboxState } = {}): Promise<SandboxInfo[]> {
     const found = await call(callSite(this.list), async () =>
@@ -138,6 +158,11 @@ export class SandboxManager implements AsyncDisposable {
   /**
    * A workflow, an agent run or a user is done: closes all sessions of the scope, whoever opened them. Persistent
    * workspaces stay.
+   *
+   * @example
+   * ```ts
+   * const { closed } = await manager.endScope({ workflow: 'wf_abc123' });
+   * ```
    */
   async endScope(scope: Scope): Promise<{ closed: number }> {
     const site = callSite(this.endScope);
@@ -155,6 +180,12 @@ export class SandboxManager implements AsyncDisposable {
    * Removes what dead programs and older versions left: sandboxes that were never started or did not remove themselves,
    * volumes of guests that no sandbox uses, and packages of images that are no more. A manager does the same once by itself, beside its first `open()`. What
    * belongs to a living program is not touched.
+   *
+   * @example
+   * ```ts
+   * const report = await manager.prune({ volumes: true, olderThanMs: 7 * 24 * 3_600_000, dryRun: true });
+   * console.log(report.sandboxes.length, report.volumes.length);
+   * ```
    */
   async prune(options: PruneOptions = {}): Promise<PruneReport> {
     return call(callSite(this.prune), async () =>
@@ -240,7 +271,15 @@ export class SandboxManager implements AsyncDisposable {
     }
   }
 
-  /** What sandboxes run on, and what that can and cannot do here. */
+  /**
+   * What sandboxes run on, and what that can and cannot do here.
+   *
+   * @example
+   * ```ts
+   * const { backend, version, limits } = await manager.info();
+   * if (limits.memoryMb !== 'enforced') console.warn(`${backend} ${version} does not enforce memory limits here`);
+   * ```
+   */
   async info(): Promise<EngineInfo> {
     return call(callSite(this.info), async () => toEngineInfo(await this.#native.info()));
   }
@@ -248,6 +287,16 @@ export class SandboxManager implements AsyncDisposable {
   /**
    * Closes every sandbox that this manager made; persistent workspaces stay. Afterwards nothing of it keeps the program
    * alive. Twice is fine.
+   *
+   * @example
+   * ```ts
+   * const manager = new SandboxManager();
+   * try {
+   *   await manager.open();
+   * } finally {
+   *   await manager.close(); // `await using` does it by itself
+   * }
+   * ```
    */
   async close(): Promise<void> {
     this.#forgetExit();
@@ -255,6 +304,7 @@ export class SandboxManager implements AsyncDisposable {
     await this.#journal.finish();
   }
 
+  /** As {@link close}, for `await using`. */
   async [Symbol.asyncDispose](): Promise<void> {
     return this.close();
   }

@@ -1,4 +1,9 @@
 import type { Logger } from './logger';
+import type { Packages } from './run';
+import type { ObjectStoreOptions } from './store';
+
+export type { Artifact, Packages, RunPhase, RunRequest, RunResult } from './run';
+export type { ObjectStoreOptions, PublishOptions, StageOptions } from './store';
 
 /** Which sessions: exactly one of a workflow run, an agent run or a user. */
 export type Scope = { workflow: string } | { agent: string } | { user: string };
@@ -22,6 +27,7 @@ export interface Limits {
 
 /** Network for a sandbox beyond plain on and off. */
 export interface NetworkPolicy {
+  /** As `network: true` or `false`. */
   enabled: boolean;
 }
 
@@ -91,74 +97,6 @@ export interface SandboxManagerOptions {
   telemetry?: false | { details?: boolean };
 }
 
-/**
- * An object store. With `prefix`, all keys are under it. For S3, what is left out comes from the usual `AWS_*` environment
- * variables; an endpoint without TLS is used only when it is named as `http://`.
- *
- * @example
- * ```ts
- * new SandboxManager({ store: { type: 'nats', servers: 'nats://localhost:4222', bucket: 'files', create: true } });
- * ```
- */
-export type ObjectStoreOptions =
-  | {
-      /** A bucket of NATS JetStream's object store. */
-      type: 'nats';
-      servers: string | string[];
-      bucket: string;
-      /** Make the bucket when it is missing. */
-      create?: boolean;
-      user?: string;
-      password?: string;
-      token?: string;
-      /** Path of a `.creds` file. */
-      credentialsFile?: string;
-      prefix?: string;
-    }
-  | {
-      /** A bucket of S3, or of what speaks as it does. */
-      type: 's3';
-      bucket: string;
-      region?: string;
-      endpoint?: string;
-      accessKeyId?: string;
-      secretAccessKey?: string;
-      sessionToken?: string;
-      prefix?: string;
-    }
-  | {
-      /** A folder of the host, which must be there. */
-      type: 'folder';
-      path: string;
-      prefix?: string;
-    }
-  | {
-      /** The manager's own memory: for tests. */
-      type: 'memory';
-    };
-
-/** How to bring an object into a sandbox. */
-export interface StageOptions {
-  /** What its SHA-256 must be, in hexadecimal. Where it is not, no file appears. */
-  sha256?: string;
-  /** Permission bits; those of the file it replaces, or 0644, unless told. */
-  mode?: number;
-  /** False refuses to replace a file, with `FILE_EXISTS`. */
-  overwrite?: boolean;
-  /** Whom it belongs to; whom commands run as unless told. */
-  user?: string;
-  /** A larger object rejects with `LIMIT_EXCEEDED`. */
-  maxBytes?: number;
-  signal?: AbortSignal;
-}
-
-/** How to store a file of a sandbox. */
-export interface PublishOptions {
-  /** A larger file rejects with `LIMIT_EXCEEDED`. */
-  maxBytes?: number;
-  signal?: AbortSignal;
-}
-
 /** Which sandbox, and what it shall be if it is made. */
 export interface OpenOptions {
   /** Who shares it: the workflow wins over the agent, the agent over the user. Without, it is this manager's own. */
@@ -173,6 +111,7 @@ export interface OpenOptions {
   env?: Record<string, string>;
   /** `uid[:gid]` or a name in the image; the image's own user unless told. */
   user?: string;
+  /** What it may use; within the policy’s `maxLimits`. */
   limits?: Limits;
   /** Off unless told. */
   network?: boolean | NetworkPolicy;
@@ -188,24 +127,33 @@ export interface OpenOptions {
   init?: Command;
   /** When to pull the image; `missing` unless told. */
   pull?: 'missing' | 'always' | 'never';
+  /** Told of each step while the image is pulled. */
   onPullProgress?: (progress: PullProgress) => void;
   /** For your own use; `list()` gives them back. */
   labels?: Record<string, string>;
   /** How long opening may take; as long as it needs unless told. */
   timeoutMs?: number;
+  /** Gives it up: the call rejects with the signal's own reason. */
   signal?: AbortSignal;
 }
 
 /** A step of a pull. */
 export interface PullProgress {
+  /** Resolved: `python:3.11-slim`. */
   image: string;
+  /** Which layer the step is about. */
   layer?: string;
+  /** In the engine’s own words. */
   status: string;
+  /** Of the layer so far. */
   currentBytes?: number;
+  /** Of the whole layer, where that is known. */
   totalBytes?: number;
 }
 
+/** How to pull. */
 export interface PullOptions {
+  /** Gives it up: the call rejects with the signal's own reason. */
   signal?: AbortSignal;
 }
 
@@ -225,7 +173,9 @@ export interface ExecOptions {
   killGraceMs?: number;
   /** 1 MiB per stream, of which head and tail are kept. */
   maxOutputBytes?: number;
+  /** Each piece of output as it comes. A slow callback slows the command; one that throws ends it. */
   onStdout?: (text: string) => void;
+  /** The same for standard error. */
   onStderr?: (text: string) => void;
   /** Ends the whole process tree; the call rejects with the signal's reason when nothing of it is left. */
   signal?: AbortSignal;
@@ -233,6 +183,8 @@ export interface ExecOptions {
 
 /** How to start a command that goes on by itself. It has no time limit unless told. */
 export interface SpawnOptions extends Omit<ExecOptions, 'stdin'> {
+  /** Then the whole process tree is ended; never unless told. */
+  timeoutMs?: number;
   /** Keep it when this program goes away; it stays readable by its `execId`. */
   detached?: boolean;
   /** Its whole output also goes to a file in the sandbox, `process.logFile`: at most `maxBytes`, 64 MiB unless told. */
@@ -247,6 +199,7 @@ export interface TerminalOptions {
   cols?: number;
   /** 24 unless told. */
   rows?: number;
+  /** The workdir unless told; relative to it. */
   cwd?: string;
   /** Over the sandbox's own environment; `TERM` is `xterm-256color` unless told. */
   env?: Record<string, string>;
@@ -256,11 +209,13 @@ export interface TerminalOptions {
   detached?: boolean;
   /** Comes back to a terminal that was opened before, also by another program; all else is ignored then. */
   execId?: string;
+  /** Gives it up: the call rejects with the signal's own reason. */
   signal?: AbortSignal;
 }
 
 /** A port of the sandbox on the host's own loopback. */
 export interface PortForward extends AsyncDisposable {
+  /** The port on the host. */
   readonly hostPort: number;
   /** `http://127.0.0.1:<hostPort>` */
   readonly url: string;
@@ -274,11 +229,13 @@ export interface SandboxStats {
   cpuMs: number;
   /** Without what the kernel could drop at any time. */
   memoryBytes: number;
+  /** The most that it ever used. */
   memoryPeakBytes: number;
   /** Processes and threads. */
   pids: number;
-  /** From and to disk so far. */
+  /** From disk so far. */
   ioReadBytes: number;
+  /** To disk so far. */
   ioWriteBytes: number;
   /** Disk space under the workdir. */
   workspaceBytes: number;
@@ -288,13 +245,19 @@ export interface SandboxStats {
 
 /** How a command went. */
 export interface ExecResult {
+  /** Its number, for `sandbox.process()`. */
   execId: string;
   /** 128+n when a signal ended it, as shells say it. */
   exitCode: number;
+  /** The signal that ended it: `SIGKILL`; else `null`. */
   signal: string | null;
+  /** Head and tail of what it printed, up to `maxOutputBytes`. */
   stdout: string;
+  /** The same of standard error. */
   stderr: string;
+  /** From its start to the end of all that it started. */
   durationMs: number;
+  /** Whether `timeoutMs` ended it. */
   timedOut: boolean;
   /** The kernel killed it because the sandbox ran out of memory. */
   oomKilled: boolean;
@@ -310,6 +273,7 @@ export interface ExecResult {
 export interface OutputChunk {
   /** Starts at 1 and rises by one per chunk over both streams. */
   seq: number;
+  /** Which of the two it was printed to. */
   stream: 'stdout' | 'stderr';
   /** The bytes, exactly. */
   data: Uint8Array;
@@ -319,72 +283,16 @@ export interface OutputChunk {
 
 /** A process that was started in a sandbox, running or ended. */
 export interface ProcessInfo {
+  /** Its number, for `sandbox.process()`. */
   execId: string;
+  /** Its pid in the sandbox. */
   pid: number;
+  /** As it was given. */
   command: string;
+  /** By the host’s clock. */
   startedAt: Date;
   /** `null` while it runs. */
   exitCode: number | null;
-}
-
-/** Lists of packages, each as its installer takes it: `pandas==2.2.3`, `left-pad@1`, `jq`. */
-export interface Packages {
-  pip?: string[];
-  npm?: string[];
-  apt?: string[];
-}
-
-/** One run of a program in a sandbox of its own, which is gone afterwards. */
-export interface RunRequest {
-  /** What runs the code; it also chooses the image where none is given. `python` unless told. */
-  runtime?: 'python' | 'node' | 'bash';
-  /** Any image that has the runtime. */
-  image?: string;
-  code: string;
-  args?: string[];
-  env?: Record<string, string>;
-  /** Written under the workdir before the code runs. */
-  files?: Record<string, string | Uint8Array>;
-  /** Installed once, and cached. */
-  packages?: Packages;
-  limits?: Limits;
-  network?: boolean | NetworkPolicy;
-  /** Globs under the workdir: what to bring back of what the code wrote. */
-  artifacts?: string[];
-  /** Of the code. 2 min; 0 for none. */
-  timeoutMs?: number;
-  /** 200 000 of each stream, head and tail kept. */
-  maxOutputBytes?: number;
-  /** 10 000 000 for each artifact; a larger one is named, and left where it is. */
-  maxArtifactBytes?: number;
-  /** 100; those beyond are named only. */
-  maxArtifacts?: number;
-  signal?: AbortSignal;
-}
-
-/** A file that a run left. */
-export interface Artifact {
-  /** Under the workdir. */
-  path: string;
-  sizeBytes: number;
-  /** `null` when it was left out. */
-  content: Uint8Array | null;
-  omitted?: 'too large' | 'too many';
-}
-
-/** A part of a run, and how long it took. */
-export interface RunPhase {
-  name: 'connect' | 'prepare_files' | 'exec' | 'collect_artifacts' | 'destroy';
-  durationMs: number;
-}
-
-/** What came of a run. */
-export interface RunResult extends ExecResult {
-  runtime: string;
-  /** Resolved: `python:3.11-slim`. */
-  image: string;
-  artifacts: Artifact[];
-  phases: RunPhase[];
 }
 
 /** `warm` is ready and nobody's yet; of one that is `stopped`, only the persistent workspace is there. */
@@ -392,29 +300,68 @@ export type SandboxState = 'warm' | 'running' | 'paused' | 'stopped';
 
 /** A sandbox as the engine records it. */
 export interface SandboxInfo {
+  /** `sbx_…` */
   id: string;
+  /** `workflow:wf_abc123:default` */
   key: string;
+  /** Resolved: `python:3.11-slim`. */
   image: string;
+  /** As the engine says. */
   state: SandboxState;
+  /** Where commands run and relative paths start. */
   workdir: string;
+  /** By the clock of the program that made it. */
   createdAt: Date;
   /** When it ends if nothing happens in it; `null` when never. */
   expiresAt: Date | null;
+  /** What it may use. */
   limits: Limits;
+  /** Whether it has network. */
   network: boolean;
+  /** Those of `open()`. */
   labels: Record<string, string>;
 }
 
 /** What sandboxes run on, and what that can and cannot do here. */
 export interface EngineInfo {
+  /** `docker` or `namespaces`. */
   backend: string;
+  /** The engine’s own, or the kernel’s. */
   version: string;
+  /** Of the engine’s API. */
   apiVersion?: string;
   /** How well sandboxes are kept apart, where that depends on the machine. */
   tier?: string;
+  /**
+   * Facts by name, where the backend knows them: of an engine its `host`, who named it (`foundBy`: `option`, `DOCKER_HOST`,
+   * `context <name>`, `default`), its `product` (`docker`, `podman`), `cgroupVersion`, `storageDriver`, `dataRoot` and more.
+   */
   abilities: Record<string, boolean | string>;
   /** Which limits really apply. */
   limits: Record<keyof Limits, 'enforced' | 'watched' | 'none'>;
+  /** Engines that were tried before this one answered; absent when it was the first. */
+  tried?: EngineAttempt[];
+}
+
+/** An engine that was tried in vain: in `info()`, and as `details.tried` of `ENGINE_UNAVAILABLE`. */
+export interface EngineAttempt {
+  /** Its address. */
+  host: string;
+  /** Who named it: `option`, `DOCKER_HOST`, `context <name>`; `default` where engines usually are. */
+  source: string;
+  /** Why it cannot be used, for programs. */
+  reason:
+    | 'missing'
+    | 'denied'
+    | 'refused'
+    | 'silent'
+    | 'unresolved'
+    | 'old-api'
+    | 'not-an-engine'
+    | 'bad-address'
+    | 'other';
+  /** The same in words. */
+  problem: string;
 }
 
 /** What to clean up. */

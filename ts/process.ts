@@ -63,7 +63,21 @@ export class Process implements AsyncIterable<OutputChunk> {
     this.#onEnd?.();
   }
 
-  /** What is kept of its output after chunk `sinceSeq`, waiting up to `waitMs` for a first chunk. */
+  /**
+   * What is kept of its output after chunk `sinceSeq`, waiting up to `waitMs` for a first chunk.
+   *
+   * @example
+   * ```ts
+   * const build = await sandbox.spawn('make');
+   * let sinceSeq = 0;
+   * for (let done = false; !done; ) {
+   *   const news = await build.read({ sinceSeq, waitMs: 1000 });
+   *   for (const chunk of news.chunks) console.log(chunk.seq, chunk.text);
+   *   sinceSeq = news.chunks.at(-1)?.seq ?? sinceSeq;
+   *   done = news.done && news.chunks.length === 0;
+   * }
+   * ```
+   */
   async read(
     options: { sinceSeq?: number; maxChunks?: number; waitMs?: number } = {},
   ): Promise<{ chunks: OutputChunk[]; done: boolean; lostBytes: number }> {
@@ -77,12 +91,30 @@ export class Process implements AsyncIterable<OutputChunk> {
     return { chunks: recent.chunks.map(toChunk), done: recent.done, lostBytes: recent.lostBytes };
   }
 
-  /** Writes to its input, as fast as it reads. */
+  /**
+   * Writes to its input, as fast as it reads.
+   *
+   * @example
+   * ```ts
+   * const shell = await sandbox.spawn('python -i');
+   * await shell.write('print(6 * 7)\n');
+   * ```
+   */
   async write(data: string | Uint8Array): Promise<void> {
     return call(callSite(this.write), async () => this.#native.write(check.bytes('data', data)));
   }
 
-  /** Ends its input. */
+  /**
+   * Ends its input.
+   *
+   * @example
+   * ```ts
+   * const sort = await sandbox.spawn('sort');
+   * await sort.write('b\na\n');
+   * await sort.end();
+   * const { stdout } = await sort.wait(); // 'a\nb\n'
+   * ```
+   */
   async end(): Promise<void> {
     return call(callSite(this.end), () => this.#native.end());
   }
@@ -90,6 +122,13 @@ export class Process implements AsyncIterable<OutputChunk> {
   /**
    * Ends it with all that it started: TERM, the grace period, KILL; resolves when nothing of it is left. With a `signal`,
    * sends just that to the whole tree.
+   *
+   * @example
+   * ```ts
+   * const server = await sandbox.spawn('npm start');
+   * await server.kill('SIGHUP'); // just the signal
+   * await server.kill(); // its end
+   * ```
    */
   async kill(signal?: NodeJS.Signals): Promise<void> {
     return call(callSite(this.kill), async () => this.#native.kill(check.optionalText('signal', signal)));
@@ -116,7 +155,15 @@ export class Process implements AsyncIterable<OutputChunk> {
     );
   }
 
-  /** Waits for its end. Giving up the wait leaves the process running: it rejects with `TIMED_OUT`. */
+  /**
+   * Waits for its end. Giving up the wait leaves the process running: it rejects with `TIMED_OUT`.
+   *
+   * @example
+   * ```ts
+   * const build = await sandbox.spawn('make');
+   * const { ok, stderr } = await build.wait({ timeoutMs: 600_000 });
+   * ```
+   */
   async wait(options: { timeoutMs?: number; signal?: AbortSignal } = {}): Promise<ExecResult> {
     const result = await abortable(callSite(this.wait), options.signal, async (cancel) =>
       this.#native.wait(check.timeout('timeoutMs', options.timeoutMs), cancel),

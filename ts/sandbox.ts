@@ -1,8 +1,10 @@
-import { Files, toNativeWrite } from './files';
+import { Files } from './files';
 import type { NativeProcess, NativeSandbox } from './internal/binding';
 import { abortable, type CallSite, call, callSite } from './internal/call';
 import * as check from './internal/check';
 import { EXEC_TIMEOUT_MS, toExecResult, toNativeCommand } from './internal/command';
+import { toNativeWrite } from './internal/file';
+import { endOnAbort, feed, follow, isStream } from './internal/follow';
 import { toSandboxInfo } from './internal/info';
 import { toNativeLimits } from './internal/open';
 import {
@@ -53,6 +55,7 @@ export class Sandbox implements AsyncDisposable {
   readonly workdir: string;
   /** False when the session was there already. */
   readonly created: boolean;
+  /** Its files: read, write, search, watch, and carry from and to the host. */
   readonly files: Files;
   readonly #native: NativeSandbox;
   readonly #telemetry: Telemetry;
@@ -72,6 +75,11 @@ export class Sandbox implements AsyncDisposable {
   /**
    * Runs a command to its end. A command that fails, is killed or runs out of time is a result, not an error; one that
    * cannot be started rejects with `COMMAND_NOT_FOUND`.
+   *
+   * @example
+   * ```ts
+   * const { exitCode, stdout } = await sandbox.exec('npm test', { timeoutMs: 60_000, cwd: 'app' });
+   * ```
    */
   async exec(command: Command, options: ExecOptions = {}): Promise<ExecResult> {
     const site = callSite(this.exec);
@@ -112,7 +120,15 @@ export class Sandbox implements AsyncDisposable {
     return process.wait({ signal: options.signal });
   }
 
-  /** Starts a command that goes on by itself. */
+  /**
+   * Starts a command that goes on by itself.
+   *
+   * @example
+   * ```ts
+   * const server = await sandbox.spawn('npm start', { env: { PORT: '8080' } });
+   * await server.waitForPort(8080);
+   * ```
+   */
   async spawn(command: Command, options: SpawnOptions = {}): Promise<Process> {
     const site = callSite(this.spawn);
     await call(site, async () => check.object('options', options));
@@ -217,7 +233,8 @@ export class Sandbox implements AsyncDisposable {
    * @example
    * ```ts
    * const { key, sha256 } = await sandbox.publish('out/report.pdf');
-   * await otherSandbox.stage(key, 'report.pdf', { sha256 });
+   * const other = await manager.open({ session: 'reader' });
+   * await other.stage(key, 'report.pdf', { sha256 });
    * ```
    */
   async publish(
@@ -243,12 +260,27 @@ export class Sandbox implements AsyncDisposable {
     );
   }
 
-  /** What it uses. Cheap enough to ask each second, and not counted as activity. */
+  /**
+   * What it uses. Cheap enough to ask each second, and not counted as activity.
+   *
+   * @example
+   * ```ts
+   * const { memoryBytes, cpuMs } = await sandbox.stats();
+   * ```
+   */
   async stats(): Promise<SandboxStats> {
     return call(callSite(this.stats), () => this.#native.stats());
   }
 
-  /** Comes back to a process, also one that another program started. */
+  /**
+   * Comes back to a process, also one that another program started.
+   *
+   * @example
+   * ```ts
+   * const build = await sandbox.process('exec_0123456789abcdef');
+   * const { chunks } = await build.read({ waitMs: 1000 });
+   * ```
+   */
   async process(execId: string): Promise<Process> {
     return call(
       callSite(this.process),
@@ -256,7 +288,14 @@ export class Sandbox implements AsyncDisposable {
     );
   }
 
-  /** All processes that were started through the API, with those that ended lately. */
+  /**
+   * All processes that were started through the API, with those that ended lately.
+   *
+   * @example
+   * ```ts
+   * for (const { execId, command, exitCode } of await sandbox.processes()) console.log(execId, command, exitCode ?? 'running');
+   * ```
+   */
   async processes(): Promise<ProcessInfo[]> {
     const processes = await call(callSite(this.processes), () => this.#native.processes());
     return processes.map(({ execId, pid, command, ageMs, exitCode }) => ({
@@ -268,12 +307,26 @@ export class Sandbox implements AsyncDisposable {
     }));
   }
 
-  /** What it is, as it is now. */
+  /**
+   * What it is, as it is now.
+   *
+   * @example
+   * ```ts
+   * const { state, expiresAt } = await sandbox.info();
+   * ```
+   */
   async info(): Promise<SandboxInfo> {
     return call(callSite(this.info), async () => toSandboxInfo(await this.#native.info()));
   }
 
-  /** Changes what it may use while it runs; limits that are left out stay. */
+  /**
+   * Changes what it may use while it runs; limits that are left out stay.
+   *
+   * @example
+   * ```ts
+   * await sandbox.setLimits({ memoryMb: 4096, cpus: 2 });
+   * ```
+   */
   async setLimits(limits: Limits): Promise<void> {
     return call(callSite(this.setLimits), async () => {
       check.object('limits', limits);
@@ -284,6 +337,11 @@ export class Sandbox implements AsyncDisposable {
   /**
    * Puts its end off: the idle timeout is the new one from now on, and it lives for at most `maxLifetimeMs` from now. 0
    * means without that limit.
+   *
+   * @example
+   * ```ts
+   * await sandbox.extend({ idleTimeoutMs: 3_600_000 });
+   * ```
    */
   async extend(options: { idleTimeoutMs?: number; maxLifetimeMs?: number }): Promise<void> {
     return call(callSite(this.extend), async () => {
@@ -297,12 +355,25 @@ export class Sandbox implements AsyncDisposable {
   /**
    * Ends all that runs in it and keeps its workspace, for which it must have been opened with `persist: true`. `start()`
    * or the next `open()` of the session brings it back.
+   *
+   * @example
+   * ```ts
+   * const sandbox = await manager.open({ scope: { user: 'ada' }, persist: true });
+   * await sandbox.stop();
+   * ```
    */
   async stop(): Promise<void> {
     return call(callSite(this.stop), () => this.#native.stop());
   }
 
-  /** Makes a stopped one run again, with its workspace as it was; all else is as the image has it. */
+  /**
+   * Makes a stopped one run again, with its workspace as it was; all else is as the image has it.
+   *
+   * @example
+   * ```ts
+   * await sandbox.start();
+   * ```
+   */
   async start(): Promise<void> {
     return call(callSite(this.start), () => this.#native.start());
   }
@@ -310,6 +381,11 @@ export class Sandbox implements AsyncDisposable {
   /**
    * Ends it with everything in it. A workspace that was opened with `persist: true` stays for the next `open()` of the
    * session, unless `keepData` is false. Twice is fine.
+   *
+   * @example
+   * ```ts
+   * await sandbox.close({ keepData: false });
+   * ```
    */
   async close(options: { keepData?: boolean } = {}): Promise<void> {
     return call(callSite(this.close), async () =>
@@ -317,67 +393,8 @@ export class Sandbox implements AsyncDisposable {
     );
   }
 
+  /** As {@link close}, for `await using`. */
   async [Symbol.asyncDispose](): Promise<void> {
     return this.close();
   }
-}
-
-type Input = NonNullable<ExecOptions['stdin']>;
-
-function isStream(stdin: Input | undefined): stdin is Exclude<Input, string | Uint8Array> {
-  return typeof stdin === 'object' && !ArrayBuffer.isView(stdin) && Symbol.asyncIterator in stdin;
-}
-
-/**
- * Input that the command does not want is not an error: it may end without reading it. A source that fails is one, and
- * ends the command.
- */
-async function feed(process: Process, input: Input): Promise<void> {
-  if (isStream(input)) {
-    try {
-      for await (const piece of input as AsyncIterable<Uint8Array | string>) {
-        const bytes = check.bytes('a piece of stdin', piece);
-        // Leaving the loop tells the source that nobody wants the rest.
-        if (
-          await process.write(bytes).then(
-            () => false,
-            () => true,
-          )
-        )
-          break;
-      }
-    } catch (error) {
-      await process.kill().catch(() => {});
-      throw error;
-    }
-  } else {
-    await process.write(check.bytes('stdin', input)).catch(() => {});
-  }
-  await process.end().catch(() => {});
-}
-
-/** Calls back for each chunk. A callback that throws ends the process: nobody is left to hear it. */
-async function follow(process: Process, options: ExecOptions): Promise<void> {
-  try {
-    for await (const chunk of process) {
-      const callback = chunk.stream === 'stdout' ? options.onStdout : options.onStderr;
-      callback?.(chunk.text);
-    }
-  } catch (error) {
-    await process.kill().catch(() => {});
-    throw options.signal?.aborted ? options.signal.reason : error;
-  }
-  if (options.signal?.aborted) {
-    await process.kill().catch(() => {});
-    throw options.signal.reason;
-  }
-}
-
-/** Ends the process when the signal aborts; gives what stops listening for that. */
-function endOnAbort(native: NativeProcess, signal: AbortSignal): () => void {
-  const onAbort = () => {
-    native.kill().catch(() => {});
-  };
-  signal.addEventListener('abort', onAbort, { once: true });
-  return () => signal.removeEventListener('abort', onAbort);
 }

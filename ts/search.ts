@@ -17,14 +17,17 @@ export interface SearchOptions {
   exclude?: string[];
   /** False leaves out names that begin with a dot. */
   hidden?: boolean;
+  /** Gives it up: the call rejects with the signal's own reason. */
   signal?: AbortSignal;
 }
 
+/** How to look for paths. */
 export interface GlobOptions extends SearchOptions {
   /** 1,000 unless told; at most 100,000. */
   maxResults?: number;
 }
 
+/** What was found. */
 export interface GlobResult {
   /** Sorted by path. */
   entries: FileEntry[];
@@ -32,9 +35,11 @@ export interface GlobResult {
   truncated: boolean;
 }
 
+/** How to look for lines. */
 export interface GrepOptions extends SearchOptions {
   /** Only files with such names, or with such paths from `path` down: `'*.ts'`, `'src/**'`. */
   include?: string | string[];
+  /** Takes upper and lower case for the same. False unless told. */
   ignoreCase?: boolean;
   /** The pattern is the text itself, not an expression. */
   literal?: boolean;
@@ -60,37 +65,47 @@ export interface GrepMatch {
   column: number;
   /** The line without its end; of a long one, 500 bytes around the match. */
   text: string;
+  /** The lines before it, where asked for. */
   before: string[];
+  /** The lines after it, where asked for. */
   after: string[];
 }
 
+/** What was found. */
 export interface GrepResult {
   /** Sorted by path and line. */
   matches: GrepMatch[];
   /** Whether `maxMatches` or `maxMatchesPerFile` left something out. */
   truncated: boolean;
+  /** Files that were looked into. */
   filesSearched: number;
   /** Files that are binary (a NUL in the first 8 KiB), longer than `maxFileBytes`, or not readable. */
   filesSkipped: number;
 }
 
+/** How often the text may be there. */
 export interface ReplaceOptions {
   /** In all places; otherwise there must be just one. */
   all?: boolean;
   /** In all places, of which there must be just so many. */
   expected?: number;
+  /** Gives it up: the call rejects with the signal's own reason. */
   signal?: AbortSignal;
 }
 
+/** What was changed. */
 export interface ReplaceResult {
   /** Absolute. */
   path: string;
+  /** In how many places. */
   replacements: number;
 }
 
 /** Which lines of a file, counted from 1, both included. */
 export interface LineRange {
+  /** The first; 1 unless told. */
   fromLine?: number;
+  /** The last; that of the file unless told. */
   toLine?: number;
 }
 

@@ -15,6 +15,7 @@ export interface TransferProgress {
   path: string;
 }
 
+/** What to carry, and how. */
 export interface TransferOptions {
   /** Leave out what the `.gitignore` files in the tree say. False unless told. */
   gitignore?: boolean;
@@ -24,6 +25,7 @@ export interface TransferOptions {
   sync?: boolean;
   /** Called now and then, and at the end. */
   onProgress?: (progress: TransferProgress) => void;
+  /** Gives it up: the call rejects with the signal's own reason. */
   signal?: AbortSignal;
 }
 
@@ -39,6 +41,7 @@ export interface TransferReport {
   bytes: number;
   /** What was not carried, and why: devices, sockets, FIFOs, what cannot be read, and what the rules leave out. */
   skipped: { path: string; reason: string }[];
+  /** How long it took. */
   durationMs: number;
 }
 

@@ -1,4 +1,4 @@
-import { addon } from './internal/native';
+import { packageVersion } from './internal/package';
 
 /** The version of this package. */
-export const version: string = addon().version();
+export const version: string = packageVersion();

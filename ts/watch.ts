@@ -18,9 +18,11 @@ export interface FileChange {
   from?: string;
 }
 
+/** What to watch. */
 export interface WatchOptions {
   /** With all directories below, those that are made later included. */
   recursive?: boolean;
+  /** Ends the watch. */
   signal?: AbortSignal;
 }
 

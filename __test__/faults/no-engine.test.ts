@@ -36,8 +36,16 @@ describe('without an engine that answers', () => {
       name: 'SandboxError',
       code: 'ENGINE_UNAVAILABLE',
       message: expect.stringContaining('set docker.host or DOCKER_HOST'),
-      details: { host: 'unix:///nowhere/docker.sock' },
+      details: {
+        host: 'unix:///nowhere/docker.sock',
+        reason: 'missing',
+        tried: [
+          { host: 'unix:///nowhere/docker.sock', source: 'option', reason: 'missing', problem: expect.any(String) },
+        ],
+      },
     });
+    // Whoever reads the message knows where to go next.
+    await expect(failing).rejects.toThrow(/: npx cofferdam doctor$/);
   });
 
   test('an engine that hangs: ENGINE_UNAVAILABLE, for every method', async () => {

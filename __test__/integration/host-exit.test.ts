@@ -71,6 +71,27 @@ describeWithEngine('a host program that ends', () => {
     },
   );
 
+  // However far the engine has come with it.
+  test.each(
+    ['open({', "run({ runtime: 'bash', code: 'sleep 100',"].flatMap((call) =>
+      [0, 30, 90, 150, 210].map((delay) => [call, delay] as const),
+    ),
+  )('that aborts %s after %d ms and closes its manager leaves nothing', async (call, delay) => {
+    const mark = unique();
+    const running = program(`
+      const labels = { mark: ${JSON.stringify(mark)} };
+      const manager = new SandboxManager({ orphanTimeoutMs: 60_000, defaults: { image: ${image}, labels } });
+      await manager.info();
+      const aborter = new AbortController();
+      setTimeout(() => aborter.abort(), ${delay});
+      await manager.${call} image: ${image}, signal: aborter.signal }).catch(() => {});
+      await manager.close();
+      process.exit(0);
+    `);
+    expect(await running.ended).toMatchObject({ code: 0 });
+    expect((await manager.list()).filter(({ labels }) => labels.mark === mark)).toEqual([]);
+  });
+
   test('that sleeps with its machine finds its sandbox as it was: frozen for longer than the orphan timeout', async () => {
     const running = program(`
       const manager = new SandboxManager({ orphanTimeoutMs: 500, defaults: { image: ${image} } });

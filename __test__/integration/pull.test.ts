@@ -1,59 +1,20 @@
-import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import net from 'node:net';
-import { tmpdir } from 'node:os';
-import path from 'node:path';
 import type { PullProgress } from 'cofferdam';
-import Docker from 'dockerode';
-import { describeWithEngine, IMAGES, record, testManager, until } from '../support';
+import { describeWithRegistry, Registry } from '../registry';
+import { record, testManager, until } from '../support';
 
-const program = process.env.COFFERDAM_TEST_REGISTRY;
-if (!program) console.warn('SKIPPED: pulls, because there is no docker-registry here; npm test brings one');
-
-const docker = new Docker();
-
-(program ? describeWithEngine : describe.skip)('pulling from a registry on loopback', () => {
-  const folder = mkdtempSync(path.join(tmpdir(), 'cofferdam-registry-'));
+describeWithRegistry('pulling from a registry on loopback', () => {
   const manager = testManager();
-  let registry: ChildProcess;
+  let registry: Registry;
   let image: string;
 
   beforeAll(async () => {
-    const port = await freePort();
-    const config = path.join(folder, 'config.yml');
-    const storage = { filesystem: { rootdirectory: folder } };
-    // JSON is YAML.
-    writeFileSync(config, JSON.stringify({ version: 0.1, storage, http: { addr: `127.0.0.1:${port}` } }));
-    registry = spawn(program as string, ['serve', config], { stdio: 'ignore' });
-    await until(() =>
-      fetch(`http://127.0.0.1:${port}/v2/`).then(
-        ({ ok }) => ok,
-        () => false,
-      ),
-    );
-    image = `127.0.0.1:${port}/team/pulled:1`;
-    await docker.getImage(IMAGES.alpine).tag({ repo: image.slice(0, -2), tag: '1' });
-    const pushing = await docker.getImage(image).push({ authconfig: { serveraddress: 'none' } });
-    await once(pushing.resume(), 'end');
+    registry = await Registry.start();
+    image = registry.image;
   });
 
-  beforeEach(() =>
-    docker
-      .getImage(image)
-      .remove()
-      .catch(() => {}),
-  );
+  beforeEach(() => registry.forget());
 
-  afterAll(async () => {
-    await docker
-      .getImage(image)
-      .remove()
-      .catch(() => {});
-    registry.kill();
-    await once(registry, 'exit');
-    rmSync(folder, { recursive: true });
-  });
+  afterAll(() => registry.stop());
 
   test('open() pulls what is missing, and tells the caller and every listener', async () => {
     const events = record(manager);
@@ -89,12 +50,3 @@ const docker = new Docker();
     });
   });
 });
-
-async function freePort(): Promise<number> {
-  const server = net.createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as net.AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return port;
-}

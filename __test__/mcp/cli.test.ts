@@ -52,7 +52,7 @@ describe('the cofferdam command', () => {
   });
 
   test.each([
-    [[], /Commands:\n {2}mcp/],
+    [[], /Commands:\n(.*\n)* {2}mcp/],
     [['fly'], /no command "fly"; there is .*mcp/],
     [['mcp', '--fly'], /--fly/],
     [['mcp', 'word'], /word/],

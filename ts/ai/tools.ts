@@ -12,7 +12,7 @@ import { Approval, type CallOptions } from './approval';
 import { liveResults } from './live-output';
 
 // biome-ignore lint/suspicious/noTsIgnore: it is an error only where the package is missing, and that is fine.
-/** @ts-ignore Of the program's own copy of the SDK. */
+/** @ts-ignore Tools by name, as the program's own copy of the SDK has them. */
 export type ToolSet = import('ai', { with: { 'resolution-mode': 'import' }}).ToolSet;
 
 /** Options of {@link sandboxTools}. */
@@ -30,7 +30,7 @@ const ALOUD: ReadonlySet<string> = new Set(['sandbox_exec', 'sandbox_exec_wait',
  *
  * @example
  * ```ts
- * const tools = sandboxTools(manager, { image: 'python', scope: { workflow: run.id } });
+ * const tools = sandboxTools(manager, { image: 'python', scope: { workflow: runId } });
  * const agent = new ToolLoopAgent({ model, tools });
  * await agent.generate({ prompt: 'Plot the sales in data.csv.' });
  * ```

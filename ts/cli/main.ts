@@ -1,65 +1,65 @@
 #!/usr/bin/env node
 /** The `cofferdam` program: finds the command, runs it, and says what went wrong in words. */
-import { SandboxError } from '../errors';
 import { version } from '../version';
-import { type Command, EXIT, say, UsageError } from './command';
-import { mcp } from './mcp';
-import { setup } from './setup';
+import { EXIT, say, UsageError } from './command';
+import { COMMANDS } from './commands';
+import { helpOf, overview } from './help';
+import { asksForHelp, parse } from './parse';
+import { outputClosed, Stopped } from './stop';
+import { inWords } from './words';
 
-const COMMANDS: readonly Command[] = [mcp, setup];
-
-function help(): string {
-  const width = Math.max(...COMMANDS.map(({ name }) => name.length));
-  const lines = COMMANDS.map(({ name, summary }) => `  ${name.padEnd(width)}  ${summary}`);
-  return `Usage: cofferdam <command> [options]
-
-Persistent Linux sandboxes for agents.
-
-Commands:
-${lines.join('\n')}
-
-Options:
-  --help     Show this, or with a command, what it takes
-  --version  Show the version
-`;
-}
-
-async function main([name, ...args]: string[]): Promise<number> {
+async function main([name, ...words]: string[]): Promise<number> {
   if (name === undefined) {
-    process.stderr.write(help());
+    process.stderr.write(overview(COMMANDS));
     return EXIT.usage;
-  }
-  if (name === '--help' || name === '-h' || name === 'help') {
-    process.stdout.write(help());
-    return EXIT.ok;
   }
   if (name === '--version' || name === '-v') {
     process.stdout.write(`${version}\n`);
     return EXIT.ok;
   }
-  const command = COMMANDS.find((candidate) => candidate.name === name);
-  if (!command) {
-    const names = COMMANDS.map((candidate) => candidate.name).join(', ');
-    throw new UsageError(`there is no command ${JSON.stringify(name)}; there is ${names}`);
-  }
-  if (args.includes('--help') || args.includes('-h')) {
-    process.stdout.write(command.help);
+  const asked = ['--help', '-h', 'help'].includes(name);
+  if (asked && words.length === 0) {
+    process.stdout.write(overview(COMMANDS));
     return EXIT.ok;
   }
-  return command.run(args);
+  const wanted = asked ? words[0] : name;
+  const command = COMMANDS.find((candidate) => candidate.name === wanted);
+  if (!command) {
+    const listed = COMMANDS.filter(({ hidden }) => !hidden);
+    const names = listed.map((candidate) => candidate.name).join(', ');
+    throw new UsageError(`there is no command ${JSON.stringify(wanted)}; there is ${names}`);
+  }
+  if (asked || asksForHelp(command, words)) {
+    process.stdout.write(helpOf(command));
+    return EXIT.ok;
+  }
+  return command.run(parse(command, words));
 }
 
 function failed(error: unknown): number {
+  if (error instanceof Stopped) return error.exitCode;
   if (error instanceof UsageError) {
-    say(`${error.message}\nTry: cofferdam --help`);
+    const command = COMMANDS.find(({ name }) => name === process.argv[2]);
+    say(`${error.message}\nTry: cofferdam ${command ? `${command.name} ` : ''}--help`);
     return EXIT.usage;
   }
   // What users can mend is said in words; anything else is a fault of ours, whose place in the code matters.
-  say(error instanceof SandboxError ? `${error.message} (${error.code})` : String((error as Error)?.stack ?? error));
+  say(inWords(error) ?? String((error as Error)?.stack ?? error));
   return EXIT.failed;
+}
+
+// `cofferdam ls | head -1`: whoever read has read enough.
+for (const output of [process.stdout, process.stderr]) {
+  output.on('error', (error: NodeJS.ErrnoException) =>
+    error.code === 'EPIPE' ? outputClosed() : process.exit(EXIT.failed),
+  );
 }
 
 main(process.argv.slice(2))
   .catch(failed)
-  // Standard input may still be open, which would keep the program alive.
-  .then((code) => process.exit(code));
+  .then(async (code) => {
+    // Where standard output is a pipe, what was written last may still be on its way.
+    await new Promise((resolve) => process.stdout.write('', resolve));
+    // Standard input may still be open, which would keep the program alive.
+    process.exit(code);
+  });

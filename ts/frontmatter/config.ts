@@ -13,15 +13,20 @@ export interface SandboxConfig {
   session?: 'default' | 'isolated' | (string & {});
   /** Who shares the session: `agent` keeps it to one agent run, also within a workflow. */
   share?: 'workflow' | 'agent';
+  /** What a sandbox may use. */
   limits: Pick<Limits, 'cpus' | 'memoryMb' | 'workspaceMb'>;
   /** A session ends after so long without a call. */
   idleTimeoutMs?: number;
+  /** No file that is written may be longer. */
   maxFileBytes?: number;
+  /** No more files may be written. */
   maxFiles?: number;
+  /** Off unless told. */
   network: boolean;
   /** Of one command, or of one run. */
   timeoutMs?: number;
   /** Of each stream in a result. */
   maxOutputBytes?: number;
+  /** To be installed first. */
   packages: Packages;
 }

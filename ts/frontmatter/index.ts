@@ -8,6 +8,8 @@
  * const config = parseSandboxConfig(await readFile('agents/coder.prompt', 'utf8'));
  * const tools = createToolset(manager, toToolContext(config, { scope: { workflow: 'wf_abc123' } }));
  * ```
+ *
+ * @module cofferdam/frontmatter
  */
 import type { ToolContext } from '../tools/toolset';
 import type { SandboxConfig } from './config';
@@ -38,6 +40,11 @@ export function parseSandboxConfig(source: string | object): SandboxConfig {
 /**
  * As {@link parseSandboxConfig}, for a prompt file that may ask for no sandbox: `undefined` when it has no front matter, or no
  * `sandbox` in that.
+ *
+ * @example
+ * ```ts
+ * const config = findSandboxConfig('---\nmodel: any\n---\nYou are a poet.'); // undefined
+ * ```
  */
 export function findSandboxConfig(prompt: string): SandboxConfig | undefined {
   const found = findInPrompt(prompt);

@@ -166,6 +166,13 @@ export interface NativeContent {
   sizeBytes: number
 }
 
+export interface NativeEngineAttempt {
+  host: string
+  source: string
+  reason: string
+  problem: string
+}
+
 export interface NativeEngineInfo {
   backend: string
   version: string
@@ -174,6 +181,7 @@ export interface NativeEngineInfo {
   /** JSON */
   abilities: string
   limits: Record<string, 'enforced' | 'watched' | 'none'>
+  tried: Array<NativeEngineAttempt>
 }
 
 export interface NativeEntries {

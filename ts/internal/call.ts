@@ -28,6 +28,9 @@ interface NativeError {
 
 const ABORTED = 'ABORTED';
 
+/** How a message ends where the machine is to blame. */
+export const SEE_DOCTOR = '. To see what is wrong here: npx cofferdam doctor';
+
 /** Gives an error the stack of the public call. */
 export function at<E extends Error>(site: CallSite, error: E): E {
   const frames = site.stack?.split('\n').slice(1).join('\n');
@@ -39,7 +42,8 @@ function translate(site: CallSite, cause: unknown): unknown {
   if (cause instanceof SandboxError) return at(site, cause);
   const { code, message, details } = cause as NativeError;
   if (typeof code !== 'string' || typeof details !== 'string') return cause;
-  return at(site, new SandboxError(code as SandboxErrorCode, message ?? '', JSON.parse(details)));
+  const text = code === 'ENGINE_UNAVAILABLE' ? `${message}${SEE_DOCTOR}` : (message ?? '');
+  return at(site, new SandboxError(code as SandboxErrorCode, text, JSON.parse(details)));
 }
 
 /** Runs a native call; `make` may itself throw a {@link SandboxError}. */

@@ -19,6 +19,7 @@ export function toEngineInfo(native: NativeEngineInfo): EngineInfo {
     ...(native.tier === undefined ? {} : { tier: native.tier }),
     abilities: JSON.parse(native.abilities),
     limits: native.limits as EngineInfo['limits'],
+    ...(native.tried?.length ? { tried: native.tried as EngineInfo['tried'] } : {}),
   };
 }
 

@@ -1,43 +1,17 @@
 /**
- * Finds and loads the native addon: beside the package in a checkout, else the prebuilt package of this platform.
+ * Loads the native addon: beside the package in a checkout, else from the package of this platform.
  *
  * Not before it is needed: a program that only uses the fake manager of `cofferdam/testing` never loads it.
  */
 import type * as Binding from './binding';
-
-function isMusl(): boolean {
-  const report = process.report?.getReport() as { header?: { glibcVersionRuntime?: string } } | undefined;
-  return process.platform === 'linux' && !report?.header?.glibcVersionRuntime;
-}
-
-function platformName(): string {
-  const { platform, arch } = process;
-  if (platform === 'linux') return `linux-${arch}-${isMusl() ? 'musl' : 'gnu'}`;
-  if (platform === 'win32') return `win32-${arch}-msvc`;
-  return `${platform}-${arch}`;
-}
-
-function load(): typeof Binding {
-  const name = platformName();
-  const candidates = [`../../cofferdam.${name}.node`, `cofferdam-${name}`];
-  const failures: string[] = [];
-  for (const candidate of candidates) {
-    try {
-      return require(candidate);
-    } catch (error) {
-      failures.push(`${candidate}: ${(error as Error).message.split('\n')[0]}`);
-    }
-  }
-  throw new Error(
-    `cofferdam has no native addon for ${name}. Install again with optional dependencies (npm install --include=optional ` +
-      `cofferdam), or in a checkout run "npm run build". Tried:\n  ${failures.join('\n  ')}`,
-  );
-}
+import { loadAddon } from './load';
+import { packageVersion } from './package';
+import { platformName } from './platform';
 
 let loaded: typeof Binding | undefined;
 
 export function addon(): typeof Binding {
-  loaded ??= load();
+  loaded ??= loadAddon(platformName(), packageVersion(), (id) => require(id));
   return loaded;
 }
 

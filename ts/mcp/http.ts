@@ -28,6 +28,7 @@ const CLIENT_IDLE_MS = 30 * 60_000;
 const SERVER_ERROR = -32000;
 const SESSION_NOT_FOUND = -32001;
 
+/** Options of {@link serveHttp}. */
 export interface McpHttpOptions extends McpServerOptions, Partial<GuardOptions> {
   /** 8808 unless told; 0 for any that is free. */
   port?: number;
@@ -41,6 +42,7 @@ export interface McpHttpOptions extends McpServerOptions, Partial<GuardOptions> 
   onError?: (error: Error) => void;
 }
 
+/** A server that listens. */
 export interface McpHttpServer extends AsyncDisposable {
   /** `http://127.0.0.1:8808/mcp` */
   readonly url: string;

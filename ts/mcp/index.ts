@@ -10,6 +10,8 @@
  * const server = await serveHttp(manager);
  * console.log(server.url); // http://127.0.0.1:8808/mcp
  * ```
+ *
+ * @module cofferdam/mcp
  */
 export { type McpHttpOptions, type McpHttpServer, serveHttp } from './http';
 export { createMcpServer, type McpServerOptions } from './server';

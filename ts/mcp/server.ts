@@ -75,6 +75,8 @@ class SandboxMcpServer extends McpServer {
  *
  * @example
  * ```ts
+ * import { StdioServerTransport } from '@modelcontextprotocol/sdk/server/stdio.js';
+ *
  * const server = createMcpServer(manager, { image: 'python' });
  * await server.connect(new StdioServerTransport());
  * ```

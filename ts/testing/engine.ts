@@ -207,7 +207,7 @@ export class FakeEngine implements Partial<Native.NativeManager> {
 
   async info(): Promise<Native.NativeEngineInfo> {
     const limits = { cpus: 'none', memoryMb: 'none', pids: 'none', workspaceMb: 'none', openFiles: 'none' } as const;
-    return { backend: 'fake', version: packageVersion(), abilities: '{}', limits };
+    return { backend: 'fake', version: packageVersion(), abilities: '{}', limits, tried: [] };
   }
 
   warmUp(): void {}

@@ -11,6 +11,8 @@
  * await yourAgent(manager);
  * expect(manager.calls).toContainEqual(expect.objectContaining({ name: 'exec' }));
  * ```
+ *
+ * @module cofferdam/testing
  */
 export type { FakeCall } from './calls';
 export { createFakeManager, type FakeManager } from './manager';

@@ -6,11 +6,13 @@ import { basename } from 'node:path';
 export interface RecordedCall {
   /** Which object was called: 0 is the manager, others have the number they were given with. */
   on: number;
+  /** By the name it has below the public classes. */
   method: string;
   /** By which the call is known again; of long contents only their digest. */
   args: unknown[];
   /** What it answered. */
   result?: unknown;
+  /** What it rejected with, or threw. */
   error?: { code?: string; message: string; details?: string };
   /** It gave an object with calls of its own. */
   gave?: { number: number; properties: Record<string, unknown> };
@@ -26,7 +28,9 @@ export interface RecordedCall {
 
 /** Made by `recordManager`, played by `createFakeManager`. */
 export interface Recording {
+  /** The version of this form. */
   recording: 1;
+  /** In the order in which they began. */
   calls: RecordedCall[];
 }
 

@@ -3,17 +3,20 @@ import type { SandboxErrorCode } from '../errors';
 import type { Files } from '../files';
 import type { Command } from '../options';
 
+/** A file’s content. */
 export type FakeContent = string | Uint8Array;
 
 /** How a command goes: what it prints, then how long it takes, then how it ends. */
 export interface FakeAnswer {
   /** Several pieces are several chunks. */
   stdout?: string | readonly string[];
+  /** The same of standard error. */
   stderr?: string | readonly string[];
   /** 0 unless told. */
   exitCode?: number;
   /** From its output to its end; `Infinity` runs until it is killed or out of time. */
   delayMs?: number;
+  /** It ran out of memory: exit code 137. */
   oomKilled?: boolean;
   /** What it leaves: path → content, or `null` for a file that is gone. */
   files?: Readonly<Record<string, FakeContent | null>>;
@@ -23,10 +26,13 @@ export interface FakeAnswer {
 
 /** A command that somebody runs in a fake sandbox. */
 export interface FakeExec {
+  /** As it was given. */
   command: Command;
+  /** As it was given; the workdir where it was not. */
   cwd: string | undefined;
   /** The sandbox's own, and over it the command's. */
   env: Record<string, string>;
+  /** As it was given. */
   user: string | undefined;
   /** All of its input, once that has ended. */
   stdin(): Promise<string>;
@@ -46,9 +52,13 @@ export interface FakeCommand extends FakeAnswer {
 
 /** A program that somebody gives to `run()`. */
 export interface FakeProgram {
+  /** What it is for. */
   runtime: 'python' | 'node' | 'bash';
+  /** The program itself. */
   code: string;
+  /** What it is given. */
   args: readonly string[];
+  /** Those of the sandbox it runs in. */
   files: Files;
 }
 
@@ -56,7 +66,9 @@ export interface FakeProgram {
 export interface FakeRun extends FakeAnswer {
   /** Exactly this program, what matches it, or as you say. */
   code: string | RegExp | ((program: FakeProgram) => boolean);
+  /** Instead of what stands beside it: worked out when the program runs. */
   answer?: (program: FakeProgram) => FakeAnswer | Promise<FakeAnswer>;
+  /** For so many programs, then the next rule that fits; for all of them unless told. */
   times?: number;
 }
 

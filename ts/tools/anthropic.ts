@@ -32,12 +32,15 @@ export interface AnthropicToolResult {
   is_error: boolean;
 }
 
+/** What {@link anthropicTools} gives. */
 export interface AnthropicTools {
+  /** For `messages.create({ tools })`. */
   readonly tools: AnthropicTool[];
   /** Carries out one call. */
   call(toolUse: AnthropicToolUse, options?: ToolCallOptions): Promise<AnthropicToolResult>;
   /** Carries out all calls among the blocks of a message, side by side; what else is there is left alone. */
   answer(content: readonly { type: string }[], options?: ToolCallOptions): Promise<AnthropicToolResult[]>;
+  /** What the tools are made of; to be closed when the work is over. */
   readonly toolset: Toolset;
 }
 
@@ -47,7 +50,7 @@ export interface AnthropicTools {
  * @example
  * ```ts
  * const { tools, answer } = anthropicTools(manager, { image: 'python' });
- * const message = await anthropic.messages.create({ model, max_tokens, messages, tools });
+ * const message = await anthropic.messages.create({ model, max_tokens: 4096, messages, tools });
  * messages.push({ role: 'assistant', content: message.content });
  * if (message.stop_reason === 'tool_use') messages.push({ role: 'user', content: await answer(message.content) });
  * ```

@@ -10,8 +10,9 @@ type Answer = boolean | PromiseLike<boolean>;
  *
  * @example
  * ```ts
- * const needsApproval = { sandbox_fs_delete: true, sandbox_exec: ({ command }) => /\brm\b/.test(`${command}`) };
- * const tools = sandboxTools(manager, { needsApproval });
+ * const tools = sandboxTools(manager, {
+ *   needsApproval: { sandbox_fs_delete: true, sandbox_exec: ({ command }) => /\brm\b/.test(`${command}`) },
+ * });
  * ```
  */
 export type NeedsApproval =

@@ -35,7 +35,7 @@ export const tools: readonly Tool[] = [
  *
  * @example
  * ```ts
- * for (const { name, description, inputSchema } of toolDefinitions) server.register(name, description, inputSchema);
+ * const parameters = toolDefinitions.map(({ name, description, inputSchema }) => ({ name, description, inputSchema }));
  * ```
  */
 export const toolDefinitions: readonly ToolDefinition[] = tools.map(({ definition }) => definition);

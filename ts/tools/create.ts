@@ -18,7 +18,8 @@ import type { ToolCallOptions, ToolContext, ToolResult, Toolset } from './toolse
  * @example
  * ```ts
  * await using tools = createToolset(manager, { scope: { workflow: 'wf_abc123' }, image: 'python' });
- * const { stdout } = await tools.call('sandbox_exec', { command: 'python --version' });
+ * const result = await tools.call('sandbox_exec', { command: 'python --version' });
+ * if (!isToolFailure(result)) console.log(result.stdout);
  * ```
  */
 export function createToolset(manager: SandboxManager, context: ToolContext = {}): Toolset {

@@ -140,7 +140,16 @@ function wording({ code, message, details }: SandboxError, doing: Doing): string
   return typeof about === 'string' ? `${words} (${about.slice(0, 100)})` : words;
 }
 
-/** Whether a call could not be carried out. A command that fails is no such thing. */
+/**
+ * Whether a call could not be carried out. A command that fails is no such thing.
+ *
+ * @example
+ * ```ts
+ * const tools = createToolset(manager);
+ * const result = await tools.call('sandbox_exec', { command: 'ls' });
+ * if (isToolFailure(result)) console.error(result.code, result.error);
+ * ```
+ */
 export function isToolFailure(result: ToolResult): result is ToolFailure {
   return result.ok === false && typeof result.code === 'string' && typeof result.error === 'string';
 }

@@ -13,7 +13,7 @@ const TWICE =
   'this instance of Genkit has sandbox tools by name already, and these would take their place; use those, or give genkitTools() dynamic: true';
 
 // biome-ignore lint/suspicious/noTsIgnore: it is an error only where the package is missing, and that is fine.
-/** @ts-ignore Of the program's own copy of the package. */
+/** @ts-ignore A tool, as the program's own copy of Genkit has it. */
 export type GenkitTool = import('genkit', { with: { 'resolution-mode': 'import' }}).ToolAction;
 
 interface Config {
@@ -24,6 +24,7 @@ interface Config {
 
 type Handler = (input: unknown, options: { abortSignal?: AbortSignal }) => Promise<ResultFields>;
 
+/** Options of {@link genkitTools}. */
 export interface GenkitToolsOptions extends ToolContext {
   /** What `genkit()` gave. */
   ai: { defineTool(config: Config, handler: Handler): unknown; dynamicTool(config: Config, handler: Handler): unknown };
@@ -47,7 +48,7 @@ const defined = new WeakSet<object>();
  *
  * @example
  * ```ts
- * const ai = genkit({ plugins: [googleAI()] });
+ * const ai = genkit({});
  * await ai.generate({ model, prompt, tools: genkitTools(manager, { ai, image: 'python' }) });
  * ```
  */

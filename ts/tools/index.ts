@@ -3,12 +3,15 @@
  *
  * @example
  * ```ts
- * import { createToolset } from 'cofferdam/tools';
+ * import { createToolset, isToolFailure } from 'cofferdam/tools';
  *
  * await using tools = createToolset(manager, { scope: { workflow: 'wf_abc123' } });
  * await tools.call('sandbox_fs_write', { path: 'main.py', content: 'print(6 * 7)' });
- * const { stdout } = await tools.call('sandbox_exec', { command: 'python3 main.py' });
+ * const result = await tools.call('sandbox_exec', { command: 'python3 main.py' });
+ * if (!isToolFailure(result)) console.log(result.stdout);
  * ```
+ *
+ * @module cofferdam/tools
  */
 export {
   type AnthropicTool,

@@ -33,7 +33,8 @@ interface LangChain {
  *
  * @example
  * ```ts
- * const agent = createAgent({ model, tools: langchainTools(manager, { image: 'python' }) });
+ * const tools = langchainTools(manager, { image: 'python' }); // for createAgent({ model, tools })
+ * await tools.find(({ name }) => name === 'sandbox_exec')?.invoke({ command: 'python --version' });
  * ```
  */
 export function langchainTools(manager: SandboxManager, context: ToolContext = {}): LangChainTool[] {

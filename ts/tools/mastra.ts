@@ -6,7 +6,7 @@ import { callForFields, type ResultFields } from './result-fields';
 import type { ToolContext } from './toolset';
 
 // biome-ignore lint/suspicious/noTsIgnore: it is an error only where the package is missing, and that is fine.
-/** @ts-ignore Of the program's own copy of the package. */
+/** @ts-ignore A tool, as the program's own copy of Mastra has it. */
 export type MastraTool = import('@mastra/core/tools', { with: { 'resolution-mode': 'import' }}).Tool<
   ResultFields,
   ResultFields
@@ -28,7 +28,9 @@ interface Mastra {
  *
  * @example
  * ```ts
- * const agent = new Agent({ name: 'Analyst', instructions, model, tools: mastraTools(manager, { image: 'python' }) });
+ * import { Agent } from '@mastra/core/agent';
+ *
+ * const agent = new Agent({ id: 'analyst', name: 'Analyst', instructions, model, tools: mastraTools(manager, { image: 'python' }) });
  * ```
  */
 export function mastraTools(manager: SandboxManager, context: ToolContext = {}): Record<string, MastraTool> {

@@ -23,6 +23,7 @@ export interface OpenAIAgentTool {
   isEnabled(): Promise<boolean>;
 }
 
+/** Options of {@link openaiAgentTools}. */
 export interface OpenAIAgentToolsOptions extends ToolContext {
   /** Which calls a person has to approve first: they come up as interruptions of the run. None unless told. */
   needsApproval?: NeedsApproval;
@@ -33,6 +34,8 @@ export interface OpenAIAgentToolsOptions extends ToolContext {
  *
  * @example
  * ```ts
+ * import { Agent, run } from '@openai/agents';
+ *
  * const agent = new Agent({ name: 'Analyst', tools: openaiAgentTools(manager, { image: 'python' }) });
  * await run(agent, 'Plot the sales in data.csv.');
  * ```

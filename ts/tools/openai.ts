@@ -52,6 +52,7 @@ export interface OpenAIFunctionCallOutput {
   output: string;
 }
 
+/** What {@link openaiTools} gives. */
 export interface OpenAITools {
   /** For `chat.completions.create({ tools })`. */
   readonly tools: OpenAIChatTool[];
@@ -60,6 +61,7 @@ export interface OpenAITools {
   /** Carries out what the model called, and gives what answers it, in the shape of the API that the call is of. */
   call(toolCall: OpenAIChatToolCall, options?: ToolCallOptions): Promise<OpenAIChatToolMessage>;
   call(toolCall: OpenAIFunctionCall, options?: ToolCallOptions): Promise<OpenAIFunctionCallOutput>;
+  /** What the tools are made of; to be closed when the work is over. */
   readonly toolset: Toolset;
 }
 
@@ -69,9 +71,11 @@ export interface OpenAITools {
  * @example
  * ```ts
  * const { tools, call } = openaiTools(manager, { image: 'python' });
- * const { choices } = await openai.chat.completions.create({ model, messages, tools });
- * const answers = await Promise.all(choices[0].message.tool_calls.map((toolCall) => call(toolCall)));
- * messages.push(choices[0].message, ...answers);
+ * const { choices } = await openai.chat.completions.create({ model, messages: chat, tools });
+ * for (const { message } of choices) {
+ *   const answers = await Promise.all((message.tool_calls ?? []).map((toolCall) => call(toolCall)));
+ *   chat.push(message, ...answers);
+ * }
  * ```
  */
 export function openaiTools(manager: SandboxManager, context: ToolContext = {}): OpenAITools {

@@ -12,9 +12,13 @@ export type JsonSchema = { readonly [keyword: string]: unknown };
 
 /** One tool, as plain data: what a model is told of it. */
 export interface ToolDefinition {
+  /** `sandbox_exec`, `sandbox_fs_read`… */
   readonly name: string;
+  /** For the model: what it does, and when to use it. */
   readonly description: string;
+  /** What it takes. */
   readonly inputSchema: JsonSchema;
+  /** What it gives. */
   readonly outputSchema: JsonSchema;
 }
 
@@ -55,10 +59,13 @@ export interface ToolContext extends Omit<OpenOptions, 'signal' | 'onPullProgres
 
 /** A piece of a running command's output. */
 export interface ToolOutput {
+  /** Which of the two it was printed to. */
   stream: 'stdout' | 'stderr';
+  /** Never cut inside a character. */
   text: string;
 }
 
+/** How to carry out a call. */
 export interface ToolCallOptions {
   /** Ends the command with its whole process tree; the call rejects with the signal's reason. */
   signal?: AbortSignal;
@@ -71,7 +78,9 @@ export interface ToolCallOptions {
  * not enumerable, so that no serialiser shows it to a model.
  */
 export interface ToolFailure {
+  /** What a call that was carried out never has. */
   ok: false;
+  /** What went wrong, in words that a model may read. */
   error: string;
   /** A `SandboxErrorCode`. */
   code: string;
@@ -82,9 +91,11 @@ export interface ToolFailure {
 /** Snake case, plain JSON. */
 export type ToolResult = { [field: string]: unknown } | ToolFailure;
 
+/** Tools for one agent, or one workflow’s agents; see {@link createToolset}. */
 export interface Toolset extends AsyncDisposable {
   /** Those of this set, in a fixed order. */
   readonly tools: readonly ToolDefinition[];
+  /** Carries out what a model called. What is wrong is said in the result; only an aborted call rejects. */
   call(name: string, input: unknown, options?: ToolCallOptions): Promise<ToolResult>;
   /** The sandbox that calls work in unless they name another, if it is there now: looking makes none. */
   sandbox(): Promise<Sandbox | undefined>;

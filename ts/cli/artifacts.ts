@@ -1,0 +1,79 @@
+/**
+ * Files that a run brought back, written into a folder of the host.
+ *
+ * Invariant: the code that made them is not trusted. Whatever they are called and whatever links the folder has, nothing is
+ * written outside of it, and nothing that is there is replaced unless the person said so.
+ */
+import { mkdir, realpath, rename, rm, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import type { Artifact } from '../options';
+
+export interface Written {
+  /** Under the workdir. */
+  path: string;
+  sizeBytes: number;
+  /** Where it is now; `null` where it was left out. */
+  file: string | null;
+  omitted?: string;
+}
+
+export async function writeArtifacts(
+  artifacts: readonly Artifact[],
+  folder: string,
+  existing: 'keep' | 'replace',
+): Promise<Written[]> {
+  const written: Written[] = [];
+  for (const { path: name, sizeBytes, content, omitted } of artifacts) {
+    const outcome = content ? await write(folder, name, content, existing) : { omitted: omitted ?? 'not brought back' };
+    written.push({ path: name, sizeBytes, file: null, ...outcome });
+  }
+  return written;
+}
+
+async function write(folder: string, name: string, content: Uint8Array, existing: 'keep' | 'replace') {
+  const parts = name.split('/');
+  if (path.isAbsolute(name) || parts.some((part) => part === '..' || part === '' || /[\\\0]/.test(part))) {
+    return { omitted: 'its name leads out of the folder' };
+  }
+  await mkdir(folder, { recursive: true });
+  const root = await realpath(folder);
+  const parent = await parentWithin(root, parts.slice(0, -1));
+  if (parent === undefined) return { omitted: 'a link in the folder leads out of it' };
+  const file = path.join(parent, parts.at(-1) as string);
+  try {
+    // Exclusive: not through a link either, wherever it points.
+    if (existing === 'keep') await writeFile(file, content, { flag: 'wx' });
+    else await replace(file, content);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'EEXIST') return { omitted: 'there is a file of this name; --force replaces it' };
+    if (code === 'EISDIR' || code === 'ENOTEMPTY') return { omitted: 'there is a folder of this name' };
+    throw error;
+  }
+  return { file: path.join(folder, name) };
+}
+
+/** Makes the folders on the way, one by one, as long as they are where they seem to be. */
+async function parentWithin(root: string, parts: readonly string[]): Promise<string | undefined> {
+  let at = root;
+  for (const part of parts) {
+    at = path.join(at, part);
+    await mkdir(at).catch((error: NodeJS.ErrnoException) => {
+      if (error.code !== 'EEXIST') throw error;
+    });
+    if ((await realpath(at).catch(() => undefined)) !== at) return undefined;
+  }
+  return at;
+}
+
+/** Whole or not at all; a link is replaced itself, not what it points to. */
+async function replace(file: string, content: Uint8Array): Promise<void> {
+  const draft = `${file}.${process.pid}.part`;
+  try {
+    await writeFile(draft, content, { flag: 'wx' });
+    await rename(draft, file);
+  } catch (error) {
+    await rm(draft, { force: true });
+    throw error;
+  }
+}

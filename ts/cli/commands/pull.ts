@@ -1,0 +1,35 @@
+/** `cofferdam pull`: an image, ahead of the sandbox that needs it. */
+import { command, EXIT } from '../command';
+import { ENGINE, managerFrom } from '../engine';
+import { print, printJson } from '../print';
+import { PullDisplay } from '../pull-display';
+import { stopSignal } from '../stop';
+
+export const pull = command({
+  name: 'pull',
+  summary: 'Pull an image',
+  about: `Pulls an image, so that the first sandbox does not wait for it, and prints its whole name. How far it has come is shown
+on standard error: bars on a terminal, else a line for each change.`,
+  operands: [{ name: 'image', about: 'linux, python, node or any image', complete: 'image' }],
+  flags: {
+    quiet: { type: 'boolean', short: 'q', about: 'Show no progress' },
+    json: { type: 'boolean', about: 'For programs: a line of JSON for each step' },
+    ...ENGINE,
+  },
+  examples: [{ line: 'cofferdam pull python', about: 'What --image python stands for' }],
+  async run({ flags, operands: [image = ''] }) {
+    const display = flags.quiet || flags.json ? undefined : new PullDisplay(process.stderr);
+    let resolved = image;
+    try {
+      for await (const step of managerFrom(flags).pull(image, { signal: stopSignal() })) {
+        resolved = step.image;
+        if (flags.json) printJson(step, 'line');
+        display?.show(step);
+      }
+    } finally {
+      display?.finish();
+    }
+    if (!flags.json) print(resolved);
+    return EXIT.ok;
+  },
+});

@@ -1,0 +1,32 @@
+/** From what a person typed to a sandbox. */
+import { SandboxError } from '../errors';
+import type { SandboxManager } from '../manager';
+import type { SandboxInfo } from '../options';
+import type { Sandbox } from '../sandbox';
+import type { Operand } from './command';
+import { scopeFrom } from './sandbox-options';
+
+export const SANDBOX_OPERAND = {
+  name: 'sandbox',
+  about: 'Its id or the beginning of it, its key, or the name of a session of yours',
+  complete: 'sandbox',
+} as const satisfies Operand;
+
+/** The one sandbox that `name` stands for. */
+export async function findInfo(manager: SandboxManager, name: string): Promise<SandboxInfo> {
+  const all = await manager.list();
+  const [user] = Object.values(scopeFrom(undefined));
+  const exact = all.find(({ id, key }) => id === name || key === name || key === `user:${user}:${name}`);
+  if (exact) return exact;
+  // The prefix of all ids is nobody's beginning.
+  const beginning = name.startsWith('sbx_') ? name : `sbx_${name}`;
+  const close = all.filter(({ id }) => beginning !== 'sbx_' && id.startsWith(beginning));
+  if (close.length === 1 && close[0]) return close[0];
+  const found = close.length === 0 ? 'there is no sandbox' : `${close.length} sandboxes begin with`;
+  throw new SandboxError('SANDBOX_NOT_FOUND', `${found} ${JSON.stringify(name)}. Try: cofferdam ls`, { sandbox: name });
+}
+
+export async function findSandbox(manager: SandboxManager, name: string): Promise<Sandbox> {
+  const { id } = await findInfo(manager, name);
+  return manager.get(id);
+}

@@ -1,0 +1,76 @@
+/** The program of a run, and the host's files that go with it. */
+import { readdir, readFile, stat } from 'node:fs/promises';
+import path from 'node:path';
+import type { RunRequest } from '../options';
+import { UsageError } from './command';
+
+export const RUNTIMES = ['python', 'node', 'bash'] as const;
+
+export type Runtime = (typeof RUNTIMES)[number];
+
+const BY_EXTENSION: Record<string, Runtime> = {
+  '.py': 'python',
+  '.js': 'node',
+  '.cjs': 'node',
+  '.mjs': 'node',
+  '.sh': 'bash',
+  '.bash': 'bash',
+};
+
+type Program = Pick<RunRequest, 'runtime' | 'code' | 'files'>;
+
+/** What is to run: a file, or where it is `-`, what comes from standard input. */
+export async function programOf(file: string, runtime: Runtime | undefined): Promise<Program> {
+  if (file === '-') return { runtime, code: await wholeInput() };
+  const code = await readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
+    // Of a folder, the system says only that it cannot be read.
+    throw Object.assign(error, { path: file });
+  });
+  const chosen = runtime ?? BY_EXTENSION[path.extname(file).toLowerCase()] ?? fromFirstLine(code);
+  if (chosen === undefined) {
+    throw new UsageError(`what runs ${JSON.stringify(file)}? Give --runtime ${RUNTIMES.join(' or ')}`);
+  }
+  // Node takes the program for CommonJS by its name; a module keeps a name of its own.
+  if (path.extname(file) === '.mjs')
+    return { runtime: chosen, code: "import('./main.mjs');", files: { 'main.mjs': code } };
+  return { runtime: chosen, code };
+}
+
+function fromFirstLine(code: string): Runtime | undefined {
+  const [, program = ''] = /^#!.*?\b(python|node|bash|sh)[\d.]*\b/.exec(code) ?? [];
+  return program === 'sh' ? 'bash' : RUNTIMES.find((runtime) => runtime === program);
+}
+
+async function wholeInput(): Promise<string> {
+  const pieces: Buffer[] = [];
+  for await (const piece of process.stdin) pieces.push(piece);
+  return Buffer.concat(pieces).toString('utf8');
+}
+
+/** `--file path[=name]`: a file, or a folder with all below it, under its own path in the workdir unless told. */
+export async function filesFrom(given: readonly string[] = []): Promise<Record<string, Uint8Array>> {
+  const files: Record<string, Uint8Array> = {};
+  for (const entry of given) {
+    const [, from = '', name] = /^(.*?)(?:=(.*))?$/s.exec(entry) ?? [];
+    await collect(from, name || nameOf(from), files);
+  }
+  return files;
+}
+
+/** A path below the folder we are in keeps its folders, so that the program finds it as it would here. */
+function nameOf(from: string): string {
+  const below = path.relative('.', from);
+  return below === '' ? '.' : below.startsWith('..') || path.isAbsolute(below) ? path.basename(below) : below;
+}
+
+async function collect(from: string, name: string, files: Record<string, Uint8Array>): Promise<void> {
+  if (!(await stat(from)).isDirectory()) {
+    files[name.endsWith('/') ? `${name}${path.basename(from)}` : name] = await readFile(from);
+    return;
+  }
+  for (const entry of await readdir(from, { withFileTypes: true })) {
+    // A link may lead anywhere: only what was named is read through one.
+    if (entry.isFile() || entry.isDirectory())
+      await collect(path.join(from, entry.name), path.join(name, entry.name), files);
+  }
+}

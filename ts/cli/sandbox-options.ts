@@ -1,0 +1,97 @@
+/** The options that say what a sandbox is, and which session it belongs to. */
+import { userInfo } from 'node:os';
+import type { Limits, OpenOptions, Packages } from '../options';
+import { type Flags, type Given, UsageError } from './command';
+import { oneOf, pairs, wholeNumber } from './parse';
+
+const PULL = ['missing', 'always', 'never'] as const;
+const INSTALLERS = ['pip', 'npm', 'apt'] as const;
+
+const group = 'What the sandbox is';
+
+/** What any sandbox may be given, also one that lives for a single run. */
+export const SANDBOX = {
+  image: {
+    type: 'string',
+    short: 'i',
+    about: 'linux, python, node or any image; linux unless told',
+    group,
+    complete: 'image',
+  },
+  env: {
+    type: 'string',
+    short: 'e',
+    multiple: true,
+    value: 'NAME=value',
+    about: 'A variable for every command; NAME alone takes yours',
+    group,
+  },
+  network: { type: 'boolean', about: 'Let it reach the network', group },
+  cpus: { type: 'string', value: 'number', about: 'Processors; 2 unless told', group },
+  memory: { type: 'string', value: 'MiB', about: 'Memory; 2048 unless told', group },
+  pids: { type: 'string', value: 'number', about: 'Processes and threads; 512 unless told', group },
+  package: {
+    type: 'string',
+    multiple: true,
+    value: 'pip:name',
+    about: 'Installed once and kept: pip:pandas, npm:left-pad, apt:jq',
+    group,
+  },
+} as const satisfies Flags;
+
+/** Which session it is. */
+export const SESSION = {
+  scope: {
+    type: 'string',
+    value: 'kind:id',
+    about: 'Whose it is: workflow:wf_1, agent:… or user:…; your own user unless told',
+    group: 'Whose it is',
+  },
+} as const satisfies Flags;
+
+export function openFrom(flags: Given<typeof SANDBOX>): OpenOptions {
+  return {
+    image: flags.image,
+    env: pairs('--env', flags.env),
+    network: flags.network ?? false,
+    limits: limitsFrom(flags),
+    packages: packagesFrom(flags.package),
+  };
+}
+
+export function limitsFrom({ cpus, memory, pids }: Pick<Given<typeof SANDBOX>, 'cpus' | 'memory' | 'pids'>): Limits {
+  return {
+    ...(cpus === undefined ? {} : { cpus: decimal('--cpus', cpus) }),
+    ...(memory === undefined ? {} : { memoryMb: wholeNumber('--memory', memory) }),
+    ...(pids === undefined ? {} : { pids: wholeNumber('--pids', pids) }),
+  };
+}
+
+export function packagesFrom(given: readonly string[] = []): Packages | undefined {
+  if (given.length === 0) return undefined;
+  const packages: Packages = {};
+  for (const entry of given) {
+    const [, installer = '', name = ''] = /^([^:]*):(.+)$/.exec(entry) ?? [];
+    if (name === '') throw new UsageError(`--package must be as pip:pandas, not ${JSON.stringify(entry)}`);
+    const known = oneOf('the installer of --package', INSTALLERS, installer);
+    packages[known] = [...(packages[known] ?? []), name];
+  }
+  return packages;
+}
+
+export function pullFrom(given: string | undefined): OpenOptions['pull'] {
+  return given === undefined ? undefined : oneOf('--pull', PULL, given);
+}
+
+/** `workflow:wf_1`; the person at the keyboard unless told. */
+export function scopeFrom(given: string | undefined): NonNullable<OpenOptions['scope']> {
+  if (given === undefined) return { user: userInfo().username };
+  const [, kind = '', id = ''] = /^([^:]*):(.+)$/.exec(given) ?? [];
+  if (id === '') throw new UsageError(`--scope must be kind:id, as in workflow:wf_1, not ${JSON.stringify(given)}`);
+  return { [oneOf('the kind of --scope', ['workflow', 'agent', 'user'], kind)]: id };
+}
+
+function decimal(option: string, value: string): number {
+  if (!/^\d+(\.\d+)?$/.test(value)) throw new UsageError(`${option} must be a number, not ${JSON.stringify(value)}`);
+  return Number(value);
+}
