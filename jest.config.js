@@ -1,7 +1,7 @@
 /** @type {import('jest').Config} */
 module.exports = {
   testMatch: ['<rootDir>/__test__/**/*.test.ts'],
-  modulePathIgnorePatterns: ['<rootDir>/target', '<rootDir>/dist', '<rootDir>/npm'],
+  modulePathIgnorePatterns: ['target', 'dist', 'npm', '.cache', '__test__/install'].map((name) => `<rootDir>/${name}/`),
   moduleNameMapper: { '^cofferdam$': '<rootDir>/dist/index.js', '^cofferdam/(.*)$': '<rootDir>/dist/$1/index.js' },
   transform: {
     '^.+\\.ts$': [

@@ -30,10 +30,12 @@ export async function exited(child) {
  * @param {'show' | 'keep'} [options.output] `show` passes it through; `keep` is silent and puts the last
  *   lines in the error
  * @param {(line: string) => void} [options.onLine] with `keep`: gets each line of stdout instead
+ * @param {number} [options.timeoutMs] a hang guard: what still runs after so long is ended, and that is an error
  * @param {'kill' | 'finish'} [options.interrupt] what an ending command does with it: `finish` is for work
  *   that must not be cut in half (dpkg)
  */
-export async function run(command, args, { env = {}, cwd, output = 'show', onLine, interrupt = 'kill' } = {}) {
+export async function run(command, args, options = {}) {
+  const { env = {}, cwd, output = 'show', onLine, timeoutMs, interrupt = 'kill' } = options;
   const stream = output === 'show' ? 'inherit' : 'pipe';
   const child = launch(command, args, {
     env: { ...process.env, ...env },
@@ -46,16 +48,26 @@ export async function run(command, args, { env = {}, cwd, output = 'show', onLin
   const drained = output === 'keep' ? [eachLine(child.stdout, onLine ?? keep), eachLine(child.stderr, keep)] : [];
 
   const release = atEnd(() => (interrupt === 'finish' ? exit : endGroup(child, exit)));
+  let hung = false;
+  const endHung = () => {
+    hung = true;
+    endGroup(child, exit);
+  };
+  const guard = timeoutMs && setTimeout(endHung, timeoutMs);
   try {
     const { code, signal } = await exit;
     await Promise.all(drained);
-    if (code !== 0) {
-      throw new Error([`\`${command}\` ended with ${signal ?? `exit code ${code}`}`, ...kept].join('\n  '));
+    if (code !== 0 || hung) {
+      const how = hung
+        ? `was still running after ${timeoutMs / 1000} s`
+        : `ended with ${signal ?? `exit code ${code}`}`;
+      throw new Error([`\`${command}\` ${how}`, ...kept].join('\n  '));
     }
   } catch (error) {
     if (error.code === 'ENOENT') throw new Error(`\`${command}\` is not installed`);
     throw error;
   } finally {
+    clearTimeout(guard);
     release();
   }
 }

@@ -10,6 +10,7 @@ import { Unavailable } from './unavailable.mjs';
 /** All that says nothing of Docker; what does and is in these says so by its name. */
 const SUITES = [
   '__test__/(contract|exactness|faults)/',
+  '__test__/cli/(cp|exec|run|sessions|shell|watching)',
   '__test__/integration/(host-exit|in-container|killed-hosts|lost|many-opens|namespaces(-images)?|orphan|setup|threaded-host)',
 ];
 

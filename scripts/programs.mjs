@@ -3,7 +3,8 @@
 
 import { existsSync, mkdirSync } from 'node:fs';
 import path from 'node:path';
-import { isInstalled, unpack, whyNoPackages } from './debian.mjs';
+import { install, isInstalled, unpack, whyNoPackages } from './debian.mjs';
+import { Unavailable } from './unavailable.mjs';
 
 /** A container registry: where pulls can be tried without any outside. */
 export const REGISTRY = { name: 'docker-registry', place: 'usr/bin' };
@@ -11,14 +12,32 @@ export const REGISTRY = { name: 'docker-registry', place: 'usr/bin' };
 /** An object store of its own kind, with JetStream. */
 export const NATS = { name: 'nats-server', place: 'usr/sbin' };
 
+/** The other engine, with what it starts and what it is linked with; it runs containers with Docker's runc. */
+export const PODMAN = { name: 'podman', place: 'usr/bin', also: ['conmon', 'libsubid4', 'libgpgme11'] };
+
 /** The program, by its package's name; nothing where it cannot be had. */
-export async function ensureProgram({ name, place }) {
+export async function ensureProgram({ name, place, also = [] }) {
   const folder = path.join('.cache', name);
   const program = path.resolve(folder, place, name);
   if (existsSync(program)) return program;
   if (isInstalled(name)) return name;
   if (whyNoPackages()) return undefined;
   mkdirSync(folder, { recursive: true });
+  for (const other of also) await unpack(other, folder);
   await unpack(name, folder);
   return program;
+}
+
+/** A terminal that tests drive as a person would. It needs libraries of its own, so that it is installed, not unpacked. */
+export async function ensureTmux() {
+  if (isInstalled('tmux')) return;
+  const why = whyNoPackages();
+  if (why) throw new Unavailable(`There is no tmux here. ${why}`, 'Install tmux with the package manager you have.');
+  await install(['tmux']);
+}
+
+/** The shells that completions are tried in, besides bash; installed, for they find their parts at fixed places. */
+export async function ensureShells() {
+  const missing = ['zsh', 'fish'].filter((shell) => !isInstalled(shell));
+  if (missing.length > 0 && !whyNoPackages()) await install(missing);
 }

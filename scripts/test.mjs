@@ -7,7 +7,7 @@ import { fuzz } from './fuzz.mjs';
 import { command } from './lifetime.mjs';
 import { ensureNamespaces, testNamespaces } from './namespaces.mjs';
 import { buildProbe } from './probe.mjs';
-import { ensureProgram, NATS, REGISTRY } from './programs.mjs';
+import { ensureProgram, ensureShells, ensureTmux, NATS, PODMAN, REGISTRY } from './programs.mjs';
 import { boxed, Steps } from './steps.mjs';
 import { Unavailable } from './unavailable.mjs';
 import { build, installDependencies, prepareEngine, requireTools } from './workspace.mjs';
@@ -28,12 +28,16 @@ await command(async () => {
     await steps.run('lint', 'npm', ['run', 'lint']);
   }
   await build(steps);
+  if (everything) await steps.run('API reference', 'npm', ['run', 'docs:api', '--', '--check']);
   const probe = await buildProbe(steps);
+  await ensureShells();
 
   const { env, engine, skipped } = await testEnvironment(preparing);
   if (probe) env.COFFERDAM_TEST_PROBE = probe;
   const missing = await missingNamespaces();
   if (missing) env.COFFERDAM_NO_NAMESPACES = '1';
+  const untyped = await missingTmux();
+  if (untyped) env.COFFERDAM_NO_TMUX = '1';
   if (everything) await steps.run('cargo test', 'cargo', ['test', '--workspace'], { env });
   if (everything) await steps.time('fuzz', () => fuzz({ seconds: 60 }));
   await steps.run('jest', 'npx', ['jest', ...jestArgs], { env });
@@ -46,7 +50,7 @@ await command(async () => {
   if (engine?.started) await steps.time('stop the engine', engine.stop);
 
   console.log(`\n✓ passed\n${steps.summary()}`);
-  for (const notice of [skipped, missing]) if (notice) console.log(`\n${notice}`);
+  for (const notice of [skipped, missing, untyped]) if (notice) console.log(`\n${notice}`);
 });
 
 /** Without an engine the Docker suites are skipped, loudly; in CI that is a failure. */
@@ -56,6 +60,7 @@ async function testEnvironment(preparing) {
     const programs = {
       COFFERDAM_TEST_REGISTRY: await ensureProgram(REGISTRY),
       COFFERDAM_TEST_NATS: await ensureProgram(NATS),
+      COFFERDAM_TEST_PODMAN: await ensureProgram(PODMAN),
     };
     const found = Object.fromEntries(Object.entries(programs).filter(([, program]) => program));
     return { engine, env: { DOCKER_HOST: engine.host, ...found } };
@@ -70,6 +75,15 @@ async function missingNamespaces() {
     await ensureNamespaces();
   } catch (error) {
     return told('The suites of namespaces were SKIPPED.', error);
+  }
+}
+
+/** The same for a machine without a terminal to type at. */
+async function missingTmux() {
+  try {
+    await ensureTmux();
+  } catch (error) {
+    return told('The suites in a terminal were SKIPPED.', error);
   }
 }
 

@@ -1,0 +1,3 @@
+const { visit } = require('./visit.cjs');
+
+visit(require('cofferdam'));

@@ -1,0 +1,3 @@
+const { visit } = require('./visit.cjs');
+
+test('a sandbox answers', () => visit(require('cofferdam')));

@@ -1,0 +1,4 @@
+import * as cofferdam from 'cofferdam';
+import { visit } from './visit.cjs';
+
+test('a sandbox answers', () => visit(cofferdam));

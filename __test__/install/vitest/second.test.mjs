@@ -1,0 +1,4 @@
+import * as cofferdam from 'cofferdam';
+import { visit } from './visit.cjs';
+
+test('a sandbox answers beside another test file', () => visit(cofferdam));

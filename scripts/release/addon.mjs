@@ -1,0 +1,92 @@
+// The addon for a target, with both guests in it: `npm run release:addon -- <target>`. Guests come first.
+//
+// For Windows, another system can only build a stand-in with the ABI of GNU: good for finding out that everything
+// compiles and links, never packed.
+
+import { cpSync, existsSync, mkdirSync } from 'node:fs';
+import path from 'node:path';
+import { run } from '../child.mjs';
+import { command } from '../lifetime.mjs';
+import { ROOT } from '../workspace.mjs';
+import { isMain } from './main.mjs';
+import { GLIBC_FLOOR, GUESTS, manifest, target as named, OUT } from './targets.mjs';
+import { compiler, exportsOfAddon, standInFrameworks, standInNode, TARGET_DIR, zig } from './toolchain.mjs';
+
+const STAND_INS = {
+  'x86_64-pc-windows-msvc': 'x86_64-pc-windows-gnu',
+  'aarch64-pc-windows-msvc': 'aarch64-pc-windows-gnullvm',
+};
+
+const FLAGS = {
+  // An addon shares the C library of the process that loads it.
+  musl: '-C target-feature=-crt-static',
+  // The runtime of Microsoft's compiler is not on every Windows.
+  msvc: '-C target-feature=+crt-static',
+};
+
+/**
+ * @param {import('./targets.mjs').Target} target
+ * @param {{ profile?: string, folder?: string }} [options] `release`, into `release/addons`, if nothing else is said
+ * @returns {Promise<string>} the file
+ */
+export async function buildAddon(target, { profile = 'release', folder = path.join(OUT, 'addons') } = {}) {
+  const isNative = target.os === process.platform && target.os !== 'linux';
+  const rust = isNative ? target.rust : (STAND_INS[target.rust] ?? target.rust);
+  const linking = isNative
+    ? { program: 'cargo', args: ['rustc'], env: {}, flags: [] }
+    : await linkedByZig(target, rust);
+  const compiling = await compiler(rust);
+  const what = [
+    '--locked',
+    '--package',
+    manifest.name,
+    '--lib',
+    '--profile',
+    profile,
+    '--target',
+    linking.target ?? rust,
+  ];
+  await run(linking.program, [...linking.args, ...what, ...compiling.args('unwind'), '--', ...linking.flags], {
+    cwd: ROOT,
+    env: {
+      ...guests(),
+      ...compiling.env,
+      ...linking.env,
+      RUSTFLAGS: FLAGS[rust.split('-').at(-1)] ?? '',
+      // What Node 20 asks of macOS.
+      MACOSX_DEPLOYMENT_TARGET: '11.0',
+    },
+  });
+  const library = { linux: 'libcofferdam.so', darwin: 'libcofferdam.dylib', win32: 'cofferdam.dll' }[target.os];
+  mkdirSync(folder, { recursive: true });
+  const file = path.join(folder, target.addon);
+  cpSync(path.join(TARGET_DIR, rust, profile, library), file);
+  return file;
+}
+
+async function linkedByZig(target, rust) {
+  const { program, env } = await zig();
+  const floor = target.libc === 'glibc' ? `.${GLIBC_FLOOR}` : '';
+  return {
+    program,
+    args: ['rustc'],
+    target: `${rust}${floor}`,
+    env: { ...env, ...(target.os === 'win32' && standInNode()) },
+    flags:
+      { darwin: () => ['-L', `framework=${standInFrameworks()}`], win32: () => ['-C', `link-arg=${exportsOfAddon()}`] }[
+        target.os
+      ]?.() ?? [],
+  };
+}
+
+function guests() {
+  const missing = GUESTS.filter((guest) => !existsSync(guest.file));
+  if (missing.length)
+    throw new Error(`build the guests first: npm run release:guest -- ${missing.map(({ cpu }) => cpu).join(' ')}`);
+  return Object.fromEntries(GUESTS.map((guest) => [guest.variable, guest.file]));
+}
+
+if (isMain(import.meta.url)) {
+  const [name, profile] = process.argv.slice(2);
+  await command(async () => console.log(await buildAddon(named(name), { profile })));
+}

@@ -1,0 +1,35 @@
+// The guest for an architecture, static, as every addon carries it: `npm run release:guest -- x64 arm64`, on Linux.
+
+import { cpSync, mkdirSync } from 'node:fs';
+import path from 'node:path';
+import { run } from '../child.mjs';
+import { command } from '../lifetime.mjs';
+import { ROOT } from '../workspace.mjs';
+import { isMain } from './main.mjs';
+import { GUESTS } from './targets.mjs';
+import { compiler, linker, TARGET_DIR } from './toolchain.mjs';
+
+/** The same flags as in crates/core/build.rs: no loader, no relocations. */
+const FLAGS = '-C target-feature=+crt-static -C relocation-model=static';
+
+export async function buildGuest(cpu) {
+  const guest = GUESTS.find((each) => each.cpu === cpu);
+  if (!guest)
+    throw new Error(`there is no guest for "${cpu}", only for ${GUESTS.map((each) => each.cpu).join(' and ')}`);
+  const { args, env } = await compiler(guest.rust);
+  const build = ['build', '--locked', '--package', 'cofferdam-guest', '--profile', 'guest', '--target', guest.rust];
+  await run(env.CARGO ?? 'cargo', [...build, ...args('abort')], {
+    cwd: ROOT,
+    env: { ...env, ...(await linker(cpu)), RUSTFLAGS: FLAGS },
+  });
+  mkdirSync(path.dirname(guest.file), { recursive: true });
+  cpSync(path.join(TARGET_DIR, guest.rust, 'guest/guest'), guest.file);
+  return guest.file;
+}
+
+if (isMain(import.meta.url)) {
+  const wanted = process.argv.slice(2);
+  await command(async () => {
+    for (const cpu of wanted.length ? wanted : GUESTS.map((guest) => guest.cpu)) console.log(await buildGuest(cpu));
+  });
+}
