@@ -195,19 +195,22 @@ describeWithNats('staging with NATS', () => {
 });
 
 describeWithNats('staging with a NATS server that goes away', () => {
-  const server = new NatsServer();
   const bucket = 'mortal';
-  const store = (): Store => ({ type: 'nats', servers: server.url, bucket, create: true });
+  const storeOn = (server: NatsServer): Store => ({ type: 'nats', servers: server.url, bucket, create: true });
+  let server: NatsServer;
   let sandbox: Sandbox;
 
-  beforeAll(async () => {
+  // One for each test: Debian's 2.9.10, killed within a second after a purge, has lost its first block of messages when it
+  // is back (seen with the official client alone), so that what outlives one kill need not outlive the next.
+  beforeEach(async () => {
+    server = new NatsServer();
     await server.start();
-    sandbox = await testManager({ store: store() }).open({ image: IMAGES.alpine });
+    sandbox = await testManager({ store: storeOn(server) }).open({ image: IMAGES.alpine });
     await sandbox.exec('head -c 314572800 /dev/zero > big');
     await sandbox.files.write('in', 'x');
     await sandbox.publish('big', 'big');
   });
-  afterAll(() => server.stop());
+  afterEach(() => server.stop());
 
   test('in the middle of publishing: it rejects, and nothing of it stays once the server is back', async () => {
     const before = await Witness.of(server, bucket);
@@ -254,10 +257,8 @@ describeWithNats('staging with a NATS server that goes away', () => {
   });
 
   test('for good: close() still ends, and so does the program', async () => {
-    const other = new NatsServer();
-    await other.start();
     const running = program(`
-      const manager = new SandboxManager({ store: ${JSON.stringify({ ...store(), servers: other.url })} });
+      const manager = new SandboxManager({ store: ${JSON.stringify(storeOn(server))} });
       const sandbox = await manager.open({ image: ${JSON.stringify(IMAGES.alpine)} });
       await sandbox.files.write('in', 'x');
       await sandbox.publish('in');
@@ -270,7 +271,7 @@ describeWithNats('staging with a NATS server that goes away', () => {
       console.log('closed');
     `);
     await running.line();
-    await other.stop();
+    await server.kill();
     running.child.kill('SIGUSR2');
     expect(await running.ended).toMatchObject({ code: 0, output: 'ready\nclosed\n' });
   });
