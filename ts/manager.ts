@@ -68,7 +68,7 @@ export class SandboxManager implements AsyncDisposable {
     this.#telemetry = telemetryFor(this, new Telemetry(options.telemetry));
     this.#journal = new Journal(options.logger);
     this.#native = connect({
-      backend: backendOf(options.backend, docker.host, process.env),
+      backend: backendOf(options.backend, docker.host ?? docker.runtime, process.env),
       dockerHost: check.optionalText('docker.host', docker.host),
       dockerTls: docker.tls && toNativeTls(docker.tls),
       dockerRuntime: check.optionalText('docker.runtime', docker.runtime),

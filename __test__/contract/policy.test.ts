@@ -18,6 +18,17 @@ describeWithEngine('the policy of a manager', () => {
     expect((await made.exec('echo still here')).stdout).toBe('still here\n');
   });
 
+  test('a shortcut that is allowed lets in what others opened by it', async () => {
+    const scope = { workflow: unique() };
+    const made = await open.open({ scope, image: 'linux' });
+    const strict = testManager({ policy: { allowedImages: ['linux'] } });
+    expect((await strict.open({ scope, image: 'linux' })).id).toBe(made.id);
+    expect((await testManager({ policy: { allowedImages: ['bash'] } }).get(made.id)).id).toBe(made.id);
+    await expect(testManager({ policy: { allowedImages: ['nope'] } }).get(made.id)).rejects.toMatchObject({
+      code: 'IMAGE_NOT_ALLOWED',
+    });
+  });
+
   test('a session is found whatever the default image is', async () => {
     const scope = { workflow: unique() };
     const made = await open.open({ scope });

@@ -99,19 +99,11 @@ describeOnNamespaces('a host program that is killed, on namespaces', () => {
 describeOnNamespaces('a machine without an engine', () => {
   const hidden = process.getuid?.() === 0 && existsSync('/run/docker.sock');
 
-  test('has sandboxes of namespaces without being told', async () => {
+  /** What a program prints where an engine that runs here is out of sight. */
+  async function printed(work: string): Promise<string> {
     const dist = path.resolve(__dirname, '../../dist/index.js');
-    const source = `
-      const { SandboxManager } = require(${JSON.stringify(dist)});
-      (async () => {
-        const manager = new SandboxManager();
-        const { backend } = await manager.info();
-        const sandbox = await manager.open();
-        console.log(backend, (await sandbox.exec('echo here')).stdout.trim());
-        await manager.close();
-      })();`;
+    const source = `const { SandboxManager } = require(${JSON.stringify(dist)}); (async () => { ${work} })();`;
     const { COFFERDAM_BACKEND, DOCKER_HOST, ...env } = process.env;
-    // An engine that runs here is put out of sight.
     const hide = 'mount --bind /dev/null /run/docker.sock && exec "$0" -e "$1"';
     const child = hidden
       ? spawn('unshare', ['--mount', 'sh', '-c', hide, process.execPath, source], { env })
@@ -121,6 +113,25 @@ describeOnNamespaces('a machine without an engine', () => {
       output += data;
     });
     await once(child, 'close');
+    return output;
+  }
+
+  test('has sandboxes of namespaces without being told', async () => {
+    const output = await printed(`
+      const manager = new SandboxManager();
+      const { backend } = await manager.info();
+      const sandbox = await manager.open();
+      console.log(backend, (await sandbox.exec('echo here')).stdout.trim());
+      await manager.close();`);
     expect(output).toBe('namespaces here\n');
+  });
+
+  test('gives no sandbox of namespaces to a program that names a runtime of engines', async () => {
+    const output = await printed(`
+      for (const backend of [undefined, 'auto']) {
+        const manager = new SandboxManager({ backend, docker: { runtime: 'runsc' } });
+        await manager.open().catch(({ code }) => console.log(code));
+      }`);
+    expect(output).toBe('ENGINE_UNAVAILABLE\nENGINE_UNAVAILABLE\n');
   });
 });

@@ -6,8 +6,8 @@ const BACKENDS = ['auto', 'docker', 'namespaces'] as const;
 type Backend = (typeof BACKENDS)[number];
 
 /**
- * What the program says, else what the environment says, else the best there is. A program that names an engine has said
- * it.
+ * What the program says, else what the environment says, else the best there is. A program that names an engine, or a
+ * runtime that only engines have, has said it.
  */
 export function backendOf(asked: unknown, engine: string | undefined, environment: NodeJS.ProcessEnv): Backend {
   const backend = asked ?? (engine === undefined ? environment.COFFERDAM_BACKEND || 'auto' : 'docker');

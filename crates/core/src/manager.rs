@@ -374,7 +374,7 @@ impl Inner {
     /// What somebody else made is not a way around the policy. False when it is gone.
     async fn is_admitted(&self, sandbox: &Sandbox) -> Result<bool> {
         let admitted = match sandbox.info().await {
-            Ok(found) => self.policy.admit_found(&found).map(|()| true),
+            Ok(found) => self.policy.admit_found(&found, self.allowed_as(&found.image).await).map(|()| true),
             Err(error) if error.code() == Some(ErrorCode::SandboxLost) => Ok(false),
             Err(error) => Err(error),
         };
@@ -382,6 +382,16 @@ impl Inner {
             sandbox.leave();
         }
         admitted
+    }
+
+    /// The allowed name that stands for an image here, or its own: a sandbox does not tell by which shortcut it was made.
+    async fn allowed_as<'a>(&'a self, image: &'a str) -> &'a str {
+        for name in self.policy.allowed_images.iter().flatten() {
+            if self.host.backend.resolve_image(name).await.is_ok_and(|stands_for| stands_for == image) {
+                return name;
+            }
+        }
+        image
     }
 
     fn opened(&self, sandbox: Arc<Sandbox>, created: bool) -> Opened {

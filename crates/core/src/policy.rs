@@ -1,4 +1,4 @@
-//! Ceilings: what an open may ask for. Checked in one place, before any call to an engine.
+//! Ceilings: what an open may ask for. Checked in one place, before anything is pulled, made or handed out.
 
 use std::sync::Arc;
 
@@ -53,9 +53,10 @@ impl Policy {
         }))
     }
 
-    /// Checks a sandbox that somebody else made: who may not make it, may not use it.
-    pub fn admit_found(&self, found: &BoxRecord) -> Result<()> {
-        self.check_image(&found.image, &found.image)?;
+    /// Checks a sandbox that somebody else made: who may not make it, may not use it. `asked` is how its image may have been
+    /// asked for.
+    pub fn admit_found(&self, found: &BoxRecord, asked: &str) -> Result<()> {
+        self.check_image(asked, &found.image)?;
         self.check_network(found.network)?;
         self.admit_limits(found.limits)
     }

@@ -18,8 +18,8 @@ pub(crate) fn choose(options: &ManagerOptions) -> Arc<dyn Backend> {
     match options.backend {
         BackendKind::Docker => Arc::new(Docker::new(docker)),
         BackendKind::Namespaces => namespaces(),
-        // Whoever names an engine means that one.
-        BackendKind::Auto if docker.host.is_some() => Arc::new(Docker::new(docker)),
+        // Whoever names an engine means that one, and whoever names a runtime wants no sandbox without it.
+        BackendKind::Auto if docker.host.is_some() || docker.runtime.is_some() => Arc::new(Docker::new(docker)),
         BackendKind::Auto => Arc::new(Auto { docker, chosen: OnceCell::new() }),
     }
 }

@@ -79,7 +79,7 @@ fn advise(refusal: &Refusal, machine: Machine) -> (ErrorCode, &'static str) {
         Step::Begin | Step::Start => "Try again",
         Step::Cgroups => "Limits cannot be set; look at the cgroups of this program",
         Step::Sources | Step::Overlay | Step::Proc | Step::Mounts => {
-            "This kernel may be too old (5.11 is the oldest), or the file system of the state folder cannot be used: set \
+            "This kernel may be too old (5.12 is the oldest), or the file system of the state folder cannot be used: set \
              COFFERDAM_STATE to a folder on another one"
         }
         Step::Confinement => "This kernel lacks seccomp filters",
