@@ -60,7 +60,16 @@ async function ordinaryUser() {
   atEnd(() => admin('userdel', '--remove', name));
   const [uid, gid] = ['-u', '-g'].map((flag) => Number(String(execFileSync('id', [flag, name]))));
   try {
-    execFileSync('setpriv', ['--reuid', name, '--regid', name, '--clear-groups', 'test', '-r', 'dist/index.js']);
+    execFileSync('setpriv', [
+      '--reuid',
+      name,
+      '--regid',
+      name,
+      '--clear-groups',
+      'test',
+      '-r',
+      path.resolve('dist/index.js'),
+    ]);
   } catch {
     throw new Error(`an ordinary user cannot read ${process.cwd()}: move the clone to a folder that all may enter`);
   }

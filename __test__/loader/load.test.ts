@@ -97,8 +97,20 @@ describe('without an addon, the error tells', () => {
   });
 
   test('that a package is there without its addon', () => {
-    const inside = Object.assign(new Error("Cannot find module './lost.node'"), { code: 'MODULE_NOT_FOUND' });
+    const lost = '/app/node_modules/cofferdam-linux-x64-gnu/cofferdam.linux-x64-gnu.node';
+    const words = `Cannot find module '${lost}'. Please verify that the package.json has a valid "main" entry`;
+    const inside = Object.assign(new Error(words), { code: 'MODULE_NOT_FOUND' });
     expect(refusal({ [PACKAGE('linux-x64-gnu')]: inside })).toContain('is installed and cannot be loaded');
+  });
+
+  test.each([
+    ['esbuild', (id: string) => `Dynamic require of "${id}" is not supported`],
+    ['rolldown', (id: string) => `Calling \`require\` for "${id}" in an environment that doesn't expose the function.`],
+    ['Turbopack', () => 'Cannot find module as expression is too dynamic'],
+  ])('that a program was bundled without it, whatever %s says of it', (_, words) => {
+    const ids = [FILE('linux-x64-gnu'), PACKAGE('linux-x64-gnu'), './cofferdam.linux-x64-gnu.node'];
+    const message = refusal(Object.fromEntries(ids.map((id) => [id, new Error(words(id))])));
+    expect(message).toContain('keep cofferdam external');
   });
 
   test.each([

@@ -13,6 +13,7 @@ const PARTS = [
   'package-lock.json',
   'Cargo.toml',
   'Cargo.lock',
+  'fuzz/Cargo.lock',
 ];
 
 let copy: string;

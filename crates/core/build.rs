@@ -32,7 +32,10 @@ fn main() {
         println!("cargo::rerun-if-env-changed={variable}");
         let target = format!("{rust_arch}-unknown-linux-gnu");
         let binary = match env::var_os(variable) {
-            Some(path) => Some(PathBuf::from(path)),
+            Some(path) => {
+                println!("cargo::rerun-if-changed={}", path.to_string_lossy());
+                Some(PathBuf::from(path))
+            }
             None if env::var("HOST").as_deref() == Ok(&target) => Some(build_guest(&workspace, &out, &target)),
             None => None,
         };

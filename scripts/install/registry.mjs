@@ -51,7 +51,7 @@ class Registry {
 
   /** @param {string} file a tarball */
   publish(file, env) {
-    return run('npm', ['publish', '--loglevel=error', file], { env, output: 'keep' });
+    return run('npm', ['publish', '--tag', 'latest', '--loglevel=error', file], { env, output: 'keep' });
   }
 }
 

@@ -5,7 +5,8 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { filesOf } from '../release/npm-folder.mjs';
 import { pack } from '../release/pack.mjs';
-import { TARGETS } from '../release/targets.mjs';
+import { OUT, TARGETS } from '../release/targets.mjs';
+import { ROOT } from '../workspace.mjs';
 
 /**
  * Of any size: a checkout may have a build that is not the release's. What is released is measured where it is packed.
@@ -15,7 +16,9 @@ import { TARGETS } from '../release/targets.mjs';
  *   main package last
  */
 export async function packRelease(folder) {
-  const packed = await pack(path.join(folder, 'tarballs'), { anySize: true });
+  // This machine's own is the one of the checkout, whatever an earlier release left.
+  const addons = [ROOT, path.join(OUT, 'addons')];
+  const packed = await pack(path.join(folder, 'tarballs'), { anySize: true, addons });
   const main = packed.at(-1);
   const absent = TARGETS.filter((target) => !packed.some(({ name }) => name === target.package));
   const hollow = absent.map((target) => {

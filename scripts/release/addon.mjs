@@ -1,7 +1,4 @@
-// The addon for a target, with both guests in it: `npm run release:addon -- <target>`. Guests come first.
-//
-// For Windows, another system can only build a stand-in with the ABI of GNU: good for finding out that everything
-// compiles and links, never packed.
+// The addon for a target, with both guests in it, and verified: `npm run release:addon -- <target>`. Guests come first.
 
 import { cpSync, existsSync, mkdirSync } from 'node:fs';
 import path from 'node:path';
@@ -11,11 +8,7 @@ import { ROOT } from '../workspace.mjs';
 import { isMain } from './main.mjs';
 import { GLIBC_FLOOR, GUESTS, manifest, target as named, OUT } from './targets.mjs';
 import { compiler, exportsOfAddon, standInFrameworks, standInNode, TARGET_DIR, zig } from './toolchain.mjs';
-
-const STAND_INS = {
-  'x86_64-pc-windows-msvc': 'x86_64-pc-windows-gnu',
-  'aarch64-pc-windows-msvc': 'aarch64-pc-windows-gnullvm',
-};
+import { verifyAddon } from './verify.mjs';
 
 const FLAGS = {
   // An addon shares the C library of the process that loads it.
@@ -27,11 +20,11 @@ const FLAGS = {
 /**
  * @param {import('./targets.mjs').Target} target
  * @param {{ profile?: string, folder?: string }} [options] `release`, into `release/addons`, if nothing else is said
- * @returns {Promise<string>} the file
+ * @returns {Promise<{ file: string, bytes: number, glibc?: string }>} what has passed
  */
 export async function buildAddon(target, { profile = 'release', folder = path.join(OUT, 'addons') } = {}) {
   const isNative = target.os === process.platform && target.os !== 'linux';
-  const rust = isNative ? target.rust : (STAND_INS[target.rust] ?? target.rust);
+  const rust = isNative ? target.rust : target.elsewhere;
   const linking = isNative
     ? { program: 'cargo', args: ['rustc'], env: {}, flags: [] }
     : await linkedByZig(target, rust);
@@ -61,7 +54,7 @@ export async function buildAddon(target, { profile = 'release', folder = path.jo
   mkdirSync(folder, { recursive: true });
   const file = path.join(folder, target.addon);
   cpSync(path.join(TARGET_DIR, rust, profile, library), file);
-  return file;
+  return { file, ...verifyAddon(target, file) };
 }
 
 async function linkedByZig(target, rust) {
@@ -88,5 +81,5 @@ function guests() {
 
 if (isMain(import.meta.url)) {
   const [name, profile] = process.argv.slice(2);
-  await command(async () => console.log(await buildAddon(named(name), { profile })));
+  await command(async () => console.log((await buildAddon(named(name), { profile })).file));
 }

@@ -46,7 +46,13 @@ function versions() {
   const lock = JSON.parse(read('package-lock.json'));
   const cargo = read('Cargo.toml').match(/\[workspace\.package\]\nversion = "([^"]+)"/)?.[1];
   const locked = read('Cargo.lock').match(/name = "cofferdam"\nversion = "([^"]+)"/)?.[1];
-  const found = { 'Cargo.toml': cargo, 'Cargo.lock': locked, 'package-lock.json': lock.packages[''].version };
+  const fuzzed = read('fuzz/Cargo.lock').match(/name = "cofferdam-tree"\nversion = "([^"]+)"/)?.[1];
+  const found = {
+    'Cargo.toml': cargo,
+    'Cargo.lock': locked,
+    'fuzz/Cargo.lock': fuzzed,
+    'package-lock.json': lock.packages[''].version,
+  };
   return Object.entries(found)
     .filter(([, version]) => version !== manifest.version)
     .map(([file, version]) => `${file} is of version ${version}, package.json of ${manifest.version}`);

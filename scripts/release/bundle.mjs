@@ -18,7 +18,7 @@ export async function bundle(dist) {
     input: Object.fromEntries(ENTRIES.map((entry) => [entry, path.join(ROOT, 'ts', `${entry}.ts`)])),
     platform: 'node',
     // Packages are the user's own, and package.json is read where it lies.
-    external: (id) => !/^[./]/.test(id) || id.endsWith('package.json'),
+    external: (id) => (!id.startsWith('.') && !path.isAbsolute(id)) || id.endsWith('package.json'),
   });
   const { output } = await build.write({
     dir: dist,

@@ -8,6 +8,7 @@ import { ROOT } from '../workspace.mjs';
 import { isMain } from './main.mjs';
 import { GUESTS } from './targets.mjs';
 import { compiler, linker, TARGET_DIR } from './toolchain.mjs';
+import { verifyGuest } from './verify.mjs';
 
 /** The same flags as in crates/core/build.rs: no loader, no relocations. */
 const FLAGS = '-C target-feature=+crt-static -C relocation-model=static';
@@ -24,6 +25,7 @@ export async function buildGuest(cpu) {
   });
   mkdirSync(path.dirname(guest.file), { recursive: true });
   cpSync(path.join(TARGET_DIR, guest.rust, 'guest/guest'), guest.file);
+  verifyGuest(guest);
   return guest.file;
 }
 

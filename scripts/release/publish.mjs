@@ -28,7 +28,8 @@ for (const [index, name] of names.entries()) {
   }
   // A pre-release must not become what `npm install` gives to everybody.
   const channel = manifest.version.includes('-') ? 'next' : 'latest';
-  const how = values['dry-run'] ? ['--dry-run'] : ['--provenance'];
+  // A statement of provenance is the workflow's to make; by hand there is none.
+  const how = values['dry-run'] ? ['--dry-run'] : process.env.GITHUB_ACTIONS ? ['--provenance'] : [];
   npm('publish', path.join(folder, files[index]), '--access', 'public', '--tag', channel, '--ignore-scripts', ...how);
 }
 

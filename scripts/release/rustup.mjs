@@ -1,7 +1,7 @@
-// Gets the standard library of every target that this machine's rustup has one for: quicker than compiling it along.
+// Gets the standard library of all that Linux builds: quicker than compiling it along.
 
 import { execFileSync } from 'node:child_process';
 import { GUESTS, TARGETS } from './targets.mjs';
 
-const wanted = new Set([...GUESTS, ...TARGETS].map(({ rust }) => rust));
+const wanted = new Set([...GUESTS.map(({ rust }) => rust), ...TARGETS.map(({ elsewhere }) => elsewhere)]);
 execFileSync('rustup', ['target', 'add', ...wanted], { stdio: 'inherit' });

@@ -17,6 +17,15 @@ const SYSTEMS = { linux: ['linux', 'Linux'], darwin: ['darwin', 'macOS'], window
 const PROCESSORS = { x86_64: 'x64', aarch64: 'arm64' };
 const LIBCS = { gnu: 'glibc', musl: 'musl' };
 
+/**
+ * For Windows, another system can only build a stand-in with the ABI of GNU: good for finding out that everything
+ * compiles and links, never published.
+ */
+const STAND_INS = {
+  'x86_64-pc-windows-msvc': 'x86_64-pc-windows-gnu',
+  'aarch64-pc-windows-msvc': 'aarch64-pc-windows-gnullvm',
+};
+
 /** @typedef {ReturnType<typeof describe>} Target */
 export const TARGETS = manifest.napi.targets.map(describe);
 
@@ -38,6 +47,8 @@ function describe(rust) {
   const libc = os === 'linux' ? LIBCS[abi] : undefined;
   return {
     rust,
+    /** What is built for it on a machine of another system. */
+    elsewhere: STAND_INS[rust] ?? rust,
     name,
     os,
     cpu,

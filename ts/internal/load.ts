@@ -54,11 +54,13 @@ function attempt(id: string, version: string, require: Require): Attempt {
 
 /** Bun and bundlers have words of their own; what names another module is a package that is broken inside. */
 function isMissing(code: string | undefined, message: string, id: string): boolean {
+  if (message.includes('valid "main" entry')) return false;
   return (
-    (code === 'MODULE_NOT_FOUND' ||
+    /^(dynamic require of|calling `require` for)|expression is too dynamic/i.test(message) ||
+    ((code === 'MODULE_NOT_FOUND' ||
       code === 'ERR_MODULE_NOT_FOUND' ||
       /^cannot find (module|package)/i.test(message)) &&
-    message.includes(id)
+      message.includes(id))
   );
 }
 

@@ -1,4 +1,4 @@
-import * as cofferdam from 'npm:cofferdam@0';
+import * as cofferdam from 'npm:cofferdam';
 import { visit } from './visit.cjs';
 
 await visit(cofferdam);

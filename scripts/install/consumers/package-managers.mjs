@@ -30,7 +30,7 @@ export const packageManagers = [
       const project = await ground.installed('npm-omit', { consumer: 'esm', flags: ['--omit=optional'] });
       const said = await project.failure(process.execPath, ['main.mjs']);
       assert.match(said, /install without --omit=optional/);
-      const [, ...cure] = said.match(/run "(npm) (install) (cofferdam-[\w-]+@[\d.]+)"/) ?? [];
+      const [, ...cure] = said.match(/run "(npm) (install) (cofferdam-[\w-]+@[\w.+-]+)"/) ?? [];
       assert.equal(cure.length, 3, `the error names no command that helps: ${said}`);
       await project.run(cure[0], cure.slice(1));
       await project.visit(process.execPath, ['main.mjs']);
