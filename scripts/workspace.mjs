@@ -22,11 +22,14 @@ export function requireTools() {
 /**
  * Installs what the lock file says, unless what is installed is as new. Not `npm ci`: a lock file without download addresses
  * has no entries for other platforms' optional packages, and `npm ci` takes that for an error.
+ *
+ * @returns {Promise<void>} to be awaited when they are needed: it is mostly network
  */
-export async function installDependencies(steps) {
+export function installDependencies(steps) {
   const installed = 'node_modules/.package-lock.json';
   const fresh = existsSync(installed) && statSync(installed).mtimeMs >= statSync('package-lock.json').mtimeMs;
-  if (!fresh) await steps.run('npm install', 'npm', ['install', '--no-save', '--no-audit', '--no-fund']);
+  const args = ['install', '--no-save', '--no-audit', '--no-fund'];
+  return fresh ? Promise.resolve() : toldLater(steps.run('npm install', 'npm', args));
 }
 
 export function build(steps) {
@@ -45,7 +48,11 @@ export function prepareEngine(steps, images) {
     await ensureFixtures(found.host, { images, log });
     return found;
   });
-  // Its failure is told when it is awaited, not while another step is still at work.
-  engine.catch(() => {});
-  return engine;
+  return toldLater(engine);
+}
+
+/** Its failure is told when it is awaited, not while another step is still at work. */
+function toldLater(promise) {
+  promise.catch(() => {});
+  return promise;
 }

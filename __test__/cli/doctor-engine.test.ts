@@ -69,9 +69,7 @@ describe('doctor on an engine that does not do', () => {
 
   test('an engine that hangs does not hang doctor', async () => {
     await using engine = await StandIn.hanging();
-    const began = Date.now();
     const found = await report({ env: { DOCKER_HOST: engine.host } });
-    expect(Date.now() - began).toBeLessThan(30_000);
     expect(found.code).toBe(1);
     expect(finding(found, 'engine')).toMatchObject({
       text: expect.stringContaining('it did not answer within 5 s'),

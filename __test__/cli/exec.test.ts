@@ -52,6 +52,13 @@ describeWithEngine('cofferdam exec', () => {
     expect(ended.bytes.equals(bytes)).toBe(true);
   });
 
+  test('all of standard error arrives, however slowly it is read', async () => {
+    const { output } = await shell(
+      `cofferdam exec ${id} 'head -c 300000 /dev/zero >&2' 2>&1 > /dev/null | (sleep 1; wc -c)`,
+    );
+    expect(output.trim()).toBe('300000');
+  });
+
   test('has no input unless told, and does not wait for ours', async () => {
     const { child, ended } = start(['exec', id, 'cat; echo over']);
     expect((await ended).stdout).toBe('over\n');
@@ -69,8 +76,8 @@ describeWithEngine('cofferdam exec', () => {
   });
 
   test('--timeout ends it, says so, and passes the signal’s code on', async () => {
-    const ended = await cofferdam(['exec', '--timeout', '200ms', id, 'echo begun; sleep 987']);
-    expect(ended).toMatchObject({ code: 143, stdout: 'begun\n', stderr: 'cofferdam: timed out after 200ms\n' });
+    const ended = await cofferdam(['exec', '--timeout', '2s', id, 'echo begun; sleep 987']);
+    expect(ended).toMatchObject({ code: 143, stdout: 'begun\n', stderr: 'cofferdam: timed out after 2s\n' });
     expect(await countProcesses(await manager.get(id), 'sleep 987')).toBe(0);
   });
 
@@ -78,6 +85,7 @@ describeWithEngine('cofferdam exec', () => {
     ['SIGINT', 130],
     ['SIGTERM', 143],
     ['SIGHUP', 129],
+    ['SIGQUIT', 131],
   ] as const)('%s ends the command with all that it started, and exits with %d', async (signal, code) => {
     const sandbox = await manager.get(id);
     const { child, ended, seen } = start(['exec', id, 'sleep 876543 & sleep 876543 & echo started; wait']);

@@ -104,6 +104,7 @@ describe('values', () => {
     ['default:', { kind: 'sandbox', sandbox: 'default', path: '.' }],
     ['sbx_1:/etc/a:b', { kind: 'sandbox', sandbox: 'sbx_1', path: '/etc/a:b' }],
     ['user:me:build:src', { kind: 'sandbox', sandbox: 'user:me:build', path: 'src' }],
+    ['manager:m1:default:a', { kind: 'sandbox', sandbox: 'manager:m1:default', path: 'a' }],
     ['workflow:wf_1:default:/a', { kind: 'sandbox', sandbox: 'workflow:wf_1:default', path: '/a' }],
   ])('the place %s', (word, expected) => expect(placeOf(word)).toEqual(expected));
 });

@@ -39,9 +39,9 @@ describeWithEngine('cofferdam run', () => {
   });
 
   test('variables, limits and time', async () => {
-    const words = [...SH, '-e', 'ONE=1', '--memory', '64', '--pids', '32', '--timeout', '300ms'];
+    const words = [...SH, '-e', 'ONE=1', '--memory', '64', '--pids', '32', '--timeout', '2s'];
     const ended = await cofferdam([...words, '--code', 'echo $ONE; sleep 60']);
-    expect(ended).toMatchObject({ code: 143, stdout: '1\n', stderr: 'cofferdam: timed out after 300ms\n' });
+    expect(ended).toMatchObject({ code: 143, stdout: '1\n', stderr: 'cofferdam: timed out after 2s\n' });
   });
 
   test('files and folders go in by their paths from here, and artifacts come back', async () => {
@@ -74,6 +74,15 @@ describeWithEngine('cofferdam run', () => {
     expect(readFileSync(path.join(cwd, 'b.txt'), 'utf8')).toBe('b\n');
     expect(await cofferdam([...words, '--force'], { cwd })).toMatchObject({ code: 0, stderr: '' });
     expect(readFileSync(path.join(cwd, 'a.txt'), 'utf8')).toBe('theirs\n');
+  });
+
+  test('a file that cannot be written does not take the others along', async () => {
+    const cwd = folder();
+    writeFileSync(path.join(cwd, 'a'), 'mine');
+    const words = [...SH, '--code', 'mkdir a; echo b > a/b.txt; echo c > c.txt', '--artifact', '**/*.txt'];
+    const ended = await cofferdam(words, { cwd });
+    expect(ended).toMatchObject({ code: 1, stdout: '', stderr: expect.stringContaining('left out: a/b.txt: ') });
+    expect(readFileSync(path.join(cwd, 'c.txt'), 'utf8')).toBe('c\n');
   });
 
   test('--json gives the result, with files in it or where they were written', async () => {

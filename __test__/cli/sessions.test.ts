@@ -1,6 +1,8 @@
+import { spawnSync } from 'node:child_process';
 import { userInfo } from 'node:os';
+import path from 'node:path';
 import { describeWithEngine, IMAGES, testManager, unique } from '../support';
-import { cofferdam, opened, scope, shell } from './program';
+import { cofferdam, MAIN, opened, scope, shell } from './program';
 
 describeWithEngine('cofferdam open, ls and close', () => {
   const manager = testManager();
@@ -36,6 +38,20 @@ describeWithEngine('cofferdam open, ls and close', () => {
     expect(key).toBe(`user:${userInfo().username}:${name}`);
     expect((await cofferdam(['exec', name, 'echo hello'])).stdout).toBe('hello\n');
     expect((await cofferdam(['close', name])).stdout).toBe(stdout);
+  });
+
+  test('a session of one’s own goes by its name, whatever is in it', async () => {
+    const name = `${unique('cli')}:50%`;
+    const { stdout } = await cofferdam(['open', '-s', name, '-i', IMAGES.alpine]);
+    expect((await cofferdam(['close', name])).stdout).toBe(stdout);
+  });
+
+  (process.getuid?.() === 0 ? test : test.skip)('a user whom the system has no name for has one all the same', () => {
+    const source = `console.log(require(${JSON.stringify(path.resolve(MAIN, '../user-name.js'))}).userName())`;
+    const asked = (env: NodeJS.ProcessEnv) =>
+      spawnSync(process.execPath, ['-e', source], { uid: 54_321, env }).stdout.toString().trim();
+    expect(asked({ USER: 'somebody' })).toBe('somebody');
+    expect(asked({})).toBe('54321');
   });
 
   test('is what the options say, and --json tells', async () => {
@@ -150,6 +166,7 @@ describeWithEngine('cofferdam open, ls and close', () => {
     [['close', '--all', 'x'], 2, /not both/],
     [['close', '--scope', 'user:x', 'y'], 2, /--scope is for --all/],
     [['prune', '--older-than', 'x'], 2, /--older-than must be a time/],
+    [['prune', '--older-than', 'never'], 2, /--older-than must be a time/],
     [['ls', '--backend', 'vm'], 2, /--backend must be auto or docker or namespaces, not "vm"/],
     [['ls', '--backend', 'docker', '--host', 'tcp://127.0.0.1:1'], 1, /ENGINE_UNAVAILABLE/],
     [['ps', 'nobody-has-this'], 1, /there is no sandbox/],

@@ -146,8 +146,7 @@ describeWithTmux('cofferdam shell, in a sandbox that is there', () => {
     // By itself, the first key is but a key.
     pane.press('C-]', 'x');
     await pane.shows(/^\^\]x$/m);
-    pane.press('C-]');
-    pane.press('d');
+    pane.press('C-]', 'd');
     const line = await pane.shows(/^cofferdam: it goes on; come back with: cofferdam shell sbx_\w+ --join \w+$/m);
     await pane.shows(/^outer>$/m);
     expect(await pane.run('echo $?')).toBe('0\n');
@@ -178,8 +177,8 @@ describeWithTmux('cofferdam shell, in a sandbox that is there', () => {
     const pane = await Pane.open();
     const name = unique('session');
     const words = `$NODE $COFFERDAM shell --image ${IMAGES.alpine} --session ${name}`;
-    pane.enter(`${words} -- sh -c 'echo to be continued > plan.txt'`);
-    await pane.shows(/^outer>$/m);
+    pane.enter(`${words} -- sh -c 'echo to be continued > plan.txt'; echo left $?`);
+    await pane.shows(/^left 0$/m);
     pane.enter(`clear; $NODE $COFFERDAM shell ${name} -- cat plan.txt`);
     await pane.shows(/^to be continued$/m);
     const [kept] = (await manager.list()).filter(({ key }) => key.endsWith(`:${name}`));

@@ -7,6 +7,7 @@
 import { mkdir, realpath, rename, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import type { Artifact } from '../options';
+import { inWords } from './words';
 
 export interface Written {
   /** Under the workdir. */
@@ -35,12 +36,12 @@ async function write(folder: string, name: string, content: Uint8Array, existing
   if (path.isAbsolute(name) || parts.some((part) => part === '..' || part === '' || /[\\\0]/.test(part))) {
     return { omitted: 'its name leads out of the folder' };
   }
-  await mkdir(folder, { recursive: true });
-  const root = await realpath(folder);
-  const parent = await parentWithin(root, parts.slice(0, -1));
-  if (parent === undefined) return { omitted: 'a link in the folder leads out of it' };
-  const file = path.join(parent, parts.at(-1) as string);
   try {
+    await mkdir(folder, { recursive: true });
+    const root = await realpath(folder);
+    const parent = await parentWithin(root, parts.slice(0, -1));
+    if (parent === undefined) return { omitted: 'a link in the folder leads out of it' };
+    const file = path.join(parent, parts.at(-1) as string);
     // Exclusive: not through a link either, wherever it points.
     if (existing === 'keep') await writeFile(file, content, { flag: 'wx' });
     else await replace(file, content);
@@ -48,7 +49,10 @@ async function write(folder: string, name: string, content: Uint8Array, existing
     const { code } = error as NodeJS.ErrnoException;
     if (code === 'EEXIST') return { omitted: 'there is a file of this name; --force replaces it' };
     if (code === 'EISDIR' || code === 'ENOTEMPTY') return { omitted: 'there is a folder of this name' };
-    throw error;
+    // What the system refuses for one file does not take the others along.
+    const said = inWords(error);
+    if (said === undefined) throw error;
+    return { omitted: said };
   }
   return { file: path.join(folder, name) };
 }

@@ -9,7 +9,7 @@ import { Stopped, unlessStopped } from './stop';
 export const BACKENDS = ['auto', 'docker', 'namespaces'] as const;
 
 /** Longer than an engine takes to start a sandbox; a pull may take as long as it likes, and leaves none. */
-const PATIENCE_MS = 3_000;
+const PATIENCE_MS = 15_000;
 
 const group = 'Where it runs';
 

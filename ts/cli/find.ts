@@ -15,8 +15,9 @@ export const SANDBOX_OPERAND = {
 /** The one sandbox that `name` stands for. */
 export async function findInfo(manager: SandboxManager, name: string): Promise<SandboxInfo> {
   const all = await manager.list();
-  const [user] = Object.values(scopeFrom(undefined));
-  const exact = all.find(({ id, key }) => id === name || key === name || key === `user:${user}:${name}`);
+  const [user = ''] = Object.values(scopeFrom(undefined));
+  const own = `user:${escaped(user)}:${escaped(name)}`;
+  const exact = all.find(({ id, key }) => id === name || key === name || key === own);
   if (exact) return exact;
   // The prefix of all ids is nobody's beginning.
   const beginning = name.startsWith('sbx_') ? name : `sbx_${name}`;
@@ -24,6 +25,11 @@ export async function findInfo(manager: SandboxManager, name: string): Promise<S
   if (close.length === 1 && close[0]) return close[0];
   const found = close.length === 0 ? 'there is no sandbox' : `${close.length} sandboxes begin with`;
   throw new SandboxError('SANDBOX_NOT_FOUND', `${found} ${JSON.stringify(name)}. Try: cofferdam ls`, { sandbox: name });
+}
+
+/** As a part of a key is shown. */
+function escaped(part: string): string {
+  return part.replaceAll('%', '%25').replaceAll(':', '%3A');
 }
 
 export async function findSandbox(manager: SandboxManager, name: string): Promise<Sandbox> {

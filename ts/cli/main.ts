@@ -58,8 +58,8 @@ for (const output of [process.stdout, process.stderr]) {
 main(process.argv.slice(2))
   .catch(failed)
   .then(async (code) => {
-    // Where standard output is a pipe, what was written last may still be on its way.
-    await new Promise((resolve) => process.stdout.write('', resolve));
+    // Into pipes, what was written last may still be on its way.
+    await Promise.all([process.stdout, process.stderr].map((output) => new Promise((done) => output.write('', done))));
     // Standard input may still be open, which would keep the program alive.
     process.exit(code);
   });

@@ -6,7 +6,7 @@ export type Place =
   | { readonly kind: 'standard' };
 
 /** A key has colons of its own; those inside its parts are escaped. */
-const IN_SANDBOX = /^((?:workflow|agent|user):[^:/]+:[^:/]+|[^:/\\.][^:/\\]*):(.*)$/s;
+const IN_SANDBOX = /^((?:workflow|agent|user|manager):[^:/]+:[^:/]+|[^:/\\.][^:/\\]*):(.*)$/s;
 
 /** As with docker and scp: a colon before any slash parts a sandbox from a path; `./a:b` is a file of the host. */
 export function placeOf(word: string): Place {

@@ -60,7 +60,9 @@ export async function filesFrom(given: readonly string[] = []): Promise<Record<s
 /** A path below the folder we are in keeps its folders, so that the program finds it as it would here. */
 function nameOf(from: string): string {
   const below = path.relative('.', from);
-  return below === '' ? '.' : below.startsWith('..') || path.isAbsolute(below) ? path.basename(below) : below;
+  if (below === '') return '.';
+  const isOutside = below.startsWith('..') || path.isAbsolute(below);
+  return isOutside ? path.basename(below) : below.split(path.sep).join('/');
 }
 
 async function collect(from: string, name: string, files: Record<string, Uint8Array>): Promise<void> {
@@ -71,6 +73,6 @@ async function collect(from: string, name: string, files: Record<string, Uint8Ar
   for (const entry of await readdir(from, { withFileTypes: true })) {
     // A link may lead anywhere: only what was named is read through one.
     if (entry.isFile() || entry.isDirectory())
-      await collect(path.join(from, entry.name), path.join(name, entry.name), files);
+      await collect(path.join(from, entry.name), path.posix.join(name, entry.name), files);
   }
 }

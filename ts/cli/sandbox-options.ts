@@ -1,8 +1,8 @@
 /** The options that say what a sandbox is, and which session it belongs to. */
-import { userInfo } from 'node:os';
 import type { Limits, OpenOptions, Packages } from '../options';
 import { type Flags, type Given, UsageError } from './command';
 import { oneOf, pairs, wholeNumber } from './parse';
+import { userName } from './user-name';
 
 const PULL = ['missing', 'always', 'never'] as const;
 const INSTALLERS = ['pip', 'npm', 'apt'] as const;
@@ -85,7 +85,7 @@ export function pullFrom(given: string | undefined): OpenOptions['pull'] {
 
 /** `workflow:wf_1`; the person at the keyboard unless told. */
 export function scopeFrom(given: string | undefined): NonNullable<OpenOptions['scope']> {
-  if (given === undefined) return { user: userInfo().username };
+  if (given === undefined) return { user: userName() };
   const [, kind = '', id = ''] = /^([^:]*):(.+)$/.exec(given) ?? [];
   if (id === '') throw new UsageError(`--scope must be kind:id, as in workflow:wf_1, not ${JSON.stringify(given)}`);
   return { [oneOf('the kind of --scope', ['workflow', 'agent', 'user'], kind)]: id };

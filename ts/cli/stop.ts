@@ -2,10 +2,10 @@
 import { EXIT, say } from './command';
 
 /** Whoever read our output has read enough: nothing failed. */
-const EXIT_CODES = { SIGHUP: 129, SIGINT: 130, SIGTERM: 143, SIGPIPE: EXIT.ok } as const;
+const EXIT_CODES = { SIGHUP: 129, SIGINT: 130, SIGQUIT: 131, SIGTERM: 143, SIGPIPE: EXIT.ok } as const;
 
 /** The signals that people and programs send; SIGPIPE stands for output that nobody reads any more. */
-const SENT = ['SIGHUP', 'SIGINT', 'SIGTERM'] as const;
+const SENT = ['SIGHUP', 'SIGINT', 'SIGQUIT', 'SIGTERM'] as const;
 
 let stopping: AbortController | undefined;
 
@@ -20,7 +20,7 @@ export class Stopped extends Error {
 }
 
 /**
- * Aborts at the first SIGINT, SIGTERM or SIGHUP, and when nobody reads our output any more: from then on the command ends
+ * Aborts at the first SIGINT, SIGQUIT, SIGTERM or SIGHUP, and when nobody reads our output any more: from then on the command ends
  * what it has open. A second SIGINT, by somebody who does not want to wait, ends the program at once, and leaves its
  * sandboxes to their own leases.
  */

@@ -53,6 +53,9 @@ source of - is our standard input, a target of - our standard output, for one fi
     const target = places.at(-1) as Place;
     const sources = places.slice(0, -1);
     const name = theSandbox(sources, target);
+    if (flags.json && places.some(({ kind }) => kind === 'standard')) {
+      throw new UsageError('--json is for files and folders: with -, standard streams carry the file itself');
+    }
     const signal = stopSignal();
     const sandbox = await unlessStopped(findSandbox(managerFrom(flags), name), signal);
     const line = new ProgressLine(process.stderr);

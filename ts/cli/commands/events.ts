@@ -89,17 +89,21 @@ async function followAll(
 ): Promise<void> {
   const ended = new Set<string>();
   if (withCommands) tellAll(manager.events({ signal }), tell, ended).catch(() => {});
+  const linked = new Set<string>();
   const link = (infos: readonly SandboxInfo[]) => {
     if (!withCommands) return;
-    // One that went away before it could be linked to is seen to be gone the next time.
-    for (const { id, state } of infos) if (state === 'running') manager.get(id).catch(() => {});
+    for (const { id, state } of infos) {
+      if (state !== 'running' || linked.has(id)) continue;
+      linked.add(id);
+      // One that is only starting is tried again at the next look; one that went away is seen to be gone.
+      manager.get(id).catch(() => linked.delete(id));
+    }
   };
   let before = await manager.list({ scope });
   link(before);
   while (await pause(LOOK_AGAIN_MS, signal)) {
     const now = await manager.list({ scope });
-    const known = new Set(before.map(({ id }) => id));
-    link(now.filter(({ id }) => !known.has(id)));
+    link(now);
     // What a link told already, and better, is not told twice.
     for (const change of changesBetween(before, now)) if (!ended.delete(change.sandboxId)) tell(change);
     before = now;

@@ -59,7 +59,7 @@ cofferdam close ends it, or its own time limits do.`,
   examples: [
     { line: 'cofferdam open --image python', about: 'The session "default" of yours' },
     {
-      line: 'id=$(cofferdam open -s build -i node --persist --keep 8h)',
+      line: 'id=$(cofferdam open -s build -i node --persist --keep 8h --lifetime 10h)',
       about: 'A session by name, for a working day',
     },
     { line: 'cofferdam open --scope workflow:wf_1 --json', about: 'That of a workflow, for a program' },

@@ -113,7 +113,8 @@ with --file and come back with --artifact; nothing else is shared with this mach
       maxArtifacts: MAX_ARTIFACTS,
     };
     const signal = stopSignal();
-    const manager = managerFrom(flags);
+    // It is nobody's to find again: should we be killed, it ends soon.
+    const manager = managerFrom(flags, process.env.COFFERDAM_ORPHAN_TIMEOUT ? {} : { orphanTimeoutMs: 10_000 });
     try {
       const result = await orNothing(manager, manager.run(request), signal);
       const isWhole = await (flags.json ? asJson(result, flags) : asText(result, flags));

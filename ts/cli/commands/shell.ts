@@ -103,7 +103,8 @@ end for its age.`,
       await ended?.catch(() => {});
     }
     if (leaving.how === 'exited') return leaving.exitCode;
-    say(`it goes on; come back with: cofferdam shell ${sandbox.id} --join ${terminal.execId}`);
+    const there = (['backend', 'host'] as const).flatMap((flag) => (flags[flag] ? [` --${flag} ${flags[flag]}`] : []));
+    say(`it goes on; come back with: cofferdam shell ${sandbox.id} --join ${terminal.execId}${there.join('')}`);
     return EXIT.ok;
   },
 });

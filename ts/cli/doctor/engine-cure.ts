@@ -1,7 +1,7 @@
 /** The command that mends an engine which cannot be used. */
 import { readFileSync, statSync } from 'node:fs';
-import { userInfo } from 'node:os';
 import type { EngineAttempt } from '../../options';
+import { userName } from '../user-name';
 import { asRoot, has, installing, isRoot, service, unsetting } from './machine';
 
 /** Where there is nothing to try at all. */
@@ -54,7 +54,7 @@ function cureOfDenied(host: string): string {
   const group = groupOf(host.replace(/^unix:\/\//, ''));
   if (group === undefined) return asRoot('npx cofferdam doctor');
   // Who was added to a group has it in new logins only.
-  if (group.members.includes(userInfo().username)) return `newgrp ${group.name}`;
+  if (group.members.includes(userName())) return `newgrp ${group.name}`;
   return `${asRoot(`usermod -aG ${group.name} $USER`)} && newgrp ${group.name}`;
 }
 

@@ -66,9 +66,10 @@ export async function examine(wanted: Wanted): Promise<Diagnosis> {
       const isNeeded = chosen === name;
       // An image is named for the backend that programs get; the other one need not have it.
       const image = isNeeded ? wanted.image : undefined;
-      const tried = await trial(asked.manager, asked.info, { isNeeded, image, stop: wanted.stop });
+      const tried = await trial(asked.manager, asked.info, { isNeeded, image, host: wanted.host, stop: wanted.stop });
       trials[name] = tried;
-      findings.push(tried.finding, await leftovers(asked.manager, name));
+      findings.push(tried.finding, await leftovers(asked.manager, name, wanted.host));
+      wanted.stop.throwIfAborted();
     }
     return conclude(findings, chosen, trials, { docker: infoOf(docker), namespaces: infoOf(namespaces) });
   } finally {

@@ -5,7 +5,7 @@ import type { EngineInfo } from '../../options';
 import { isPodman } from './engine';
 import { cureOfNoEngine } from './engine-cure';
 import { type Finding, ok, unwell } from './finding';
-import { has, service } from './machine';
+import { asRoot, has, service } from './machine';
 import { milliseconds, within } from './time-limit';
 import { type Timings, tryOut } from './trial';
 
@@ -22,9 +22,9 @@ export interface Trial {
 export async function trial(
   manager: SandboxManager,
   info: EngineInfo,
-  options: { isNeeded: boolean; image: string | undefined; stop: AbortSignal },
+  options: { isNeeded: boolean; image: string | undefined; host: string | undefined; stop: AbortSignal },
 ): Promise<Trial> {
-  const { isNeeded, image, stop } = options;
+  const { isNeeded, image, host, stop } = options;
   const usual = info.backend === 'namespaces' ? ['host'] : USUAL;
   const id = `sandboxes.${info.backend}`;
   try {
@@ -34,14 +34,19 @@ export async function trial(
     return { finding: ok('Sandboxes', id, text, { ...timings }), timings };
   } catch (error) {
     stop.throwIfAborted();
-    const { cause, cure } = blame(error as Error, info, image);
+    const { cause, cure } = blame(error as Error, info, image, host);
     const facts = error instanceof SandboxError ? { code: error.code, ...error.details } : {};
     const text = `no sandbox opens with ${info.backend}: ${cause}`;
     return { finding: unwell(isNeeded ? 'problem' : 'warning', 'Sandboxes', id, text, cure, facts) };
   }
 }
 
-function blame(error: Error, info: EngineInfo, image: string | undefined): { cause: string; cure: string } {
+function blame(
+  error: Error,
+  info: EngineInfo,
+  image: string | undefined,
+  host: string | undefined,
+): { cause: string; cure: string } {
   const cause = error.message;
   const isOurs = info.backend === 'namespaces';
   const program = isPodman(info) ? 'podman' : 'docker';
@@ -52,11 +57,13 @@ function blame(error: Error, info: EngineInfo, image: string | undefined): { cau
   if (error instanceof SandboxError && error.code === 'IMAGE_NOT_FOUND') {
     const none =
       image === undefined ? 'there is no image to try one with' : `there is no image ${JSON.stringify(image)}`;
-    return { cause: none, cure: `npx cofferdam pull ${image ?? 'linux'}` };
+    return { cause: none, cure: `npx cofferdam pull ${image ?? 'linux'}${there(info.backend, host)}` };
   }
   if (/rlimit/.test(cause) && isPodman(info)) {
     const limits = 'default_ulimits = ["nofile=4096:4096", "nproc=4096:4096"]';
-    return { cause, cure: `printf '[containers]\\n${limits}\\n' >> /etc/containers/containers.conf` };
+    const folder = '/etc/containers/containers.conf.d';
+    const write = `printf '[containers]\\n${limits}\\n' | ${asRoot(`tee ${folder}/cofferdam.conf`)}`;
+    return { cause, cure: `${asRoot(`mkdir -p ${folder}`)} && ${write}` };
   }
   if (isOurs) return { cause, cure: cureOfNoEngine() };
   if (error.name === 'TimeoutError')
@@ -65,9 +72,14 @@ function blame(error: Error, info: EngineInfo, image: string | undefined): { cau
   return { cause, cure: has(program) ? `${program} run --rm ${image ?? 'alpine'} true` : service('restart', 'docker') };
 }
 
-export async function leftovers(manager: SandboxManager, backend: string): Promise<Finding> {
+/** The words that bring a command to the same engine. */
+function there(backend: string, host: string | undefined): string {
+  return backend === 'docker' && host !== undefined ? ` --host ${host}` : '';
+}
+
+export async function leftovers(manager: SandboxManager, backend: string, host: string | undefined): Promise<Finding> {
   const id = `leftovers.${backend}`;
-  const cure = `npx cofferdam prune --backend ${backend}`;
+  const cure = `npx cofferdam prune --backend ${backend}${there(backend, host)}`;
   try {
     const report = await within(PRUNE_MS, 'the look for leftovers', manager.prune({ dryRun: true }));
     const { sandboxes, volumes, packages } = report;

@@ -1,7 +1,7 @@
 /** What this machine's kernel and its files say about user namespaces, of which sandboxes without an engine are made. */
 import { existsSync } from 'node:fs';
-import { userInfo } from 'node:os';
 import type { EngineInfo } from '../../options';
+import { userName } from '../user-name';
 import { limitsText } from './engine';
 import { cureOfNoEngine } from './engine-cure';
 import { type Finding, ok, unwell } from './finding';
@@ -27,11 +27,9 @@ export function groundHere(): Ground {
     return text === undefined ? null : text === '1';
   };
   const most = textOf('/proc/sys/user/max_user_namespaces');
-  const user = userInfo();
+  const names = [userName(), String(process.getuid?.())];
   const isListed = (file: string) =>
-    (textOf(file) ?? '')
-      .split('\n')
-      .some((line) => [user.username, String(user.uid)].includes(line.split(':')[0] ?? ''));
+    (textOf(file) ?? '').split('\n').some((line) => names.includes(line.split(':')[0] ?? ''));
   return {
     isRoot,
     maxUserNamespaces: most === undefined ? null : Number(most),

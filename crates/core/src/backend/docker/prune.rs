@@ -59,22 +59,29 @@ fn is_dead(container: &ContainerSummary, request: &PruneRequest) -> bool {
 
 async fn unneeded_volumes(engine: &Engine, request: &PruneRequest) -> Result<Vec<String>> {
     let current = guest_volume::current(engine)?;
+    // An older version that still runs somewhere fills it again when it needs to.
+    let mut unneeded = unused_volumes(engine, records::GUEST).await?;
+    unneeded.retain(|name| *name != current);
+    if request.volumes {
+        let older_than = u64::try_from(request.older_than.as_millis()).unwrap_or(u64::MAX);
+        let now = now_ms();
+        let unused = unused_volumes(engine, records::DATA).await?;
+        let data = data_volume::list(engine).await?.into_iter();
+        let old = data.filter(|v| now.saturating_sub(v.created_ms) >= older_than).map(|v| v.name);
+        unneeded.extend(old.filter(|name| unused.contains(name)));
+    }
+    Ok(unneeded)
+}
+
+/// Those that no container has, running or not.
+async fn unused_volumes(engine: &Engine, label: &str) -> Result<Vec<String>> {
     let filters = HashMap::from([
-        ("label".to_owned(), vec![records::GUEST.to_owned()]),
+        ("label".to_owned(), vec![label.to_owned()]),
         ("dangling".to_owned(), vec!["true".to_owned()]),
     ]);
     let found = engine.client.list_volumes(Some(ListVolumesOptions { filters: Some(filters) })).await;
     let found = found.map_err(|error| engine.error("look for unused volumes", error))?;
-    // An older version that still runs somewhere fills it again when it needs to.
-    let guests = found.volumes.unwrap_or_default().into_iter().map(|volume| volume.name);
-    let mut unneeded: Vec<_> = guests.filter(|name| *name != current).collect();
-    if request.volumes {
-        let older_than = u64::try_from(request.older_than.as_millis()).unwrap_or(u64::MAX);
-        let now = now_ms();
-        let data = data_volume::list(engine).await?.into_iter();
-        unneeded.extend(data.filter(|v| now.saturating_sub(v.created_ms) >= older_than).map(|v| v.name));
-    }
-    Ok(unneeded)
+    Ok(found.volumes.unwrap_or_default().into_iter().map(|volume| volume.name).collect())
 }
 
 /// False when it is in use.
