@@ -169,8 +169,7 @@ function security(info: EngineInfo): Finding {
   const text = `security: ${words}: system calls of sandboxes are not filtered`;
   // By a program that knows JSON: a line less, and the comma before it would keep the engine from starting.
   const [from, to] = ['/etc/docker/daemon.json', '/tmp/daemon.json'];
-  const docker =
-    `jq 'del(."seccomp-profile")' ${from} > ${to} && ${asRoot(`cp ${to} ${from}`)} && ` + service('restart', 'docker');
+  const docker = `jq 'del(."seccomp-profile")' ${from} > ${to} && ${asRoot(`cp ${to} ${from}`)} && ${service('restart', 'docker')}`;
   const podman = asRoot("sed -i '/^ *seccomp_profile/d' /etc/containers/containers.conf");
   return unwell('warning', GROUP, 'engine.security', text, isPodman(info) ? podman : docker, facts);
 }
