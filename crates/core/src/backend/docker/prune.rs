@@ -75,10 +75,8 @@ async fn unneeded_volumes(engine: &Engine, request: &PruneRequest) -> Result<Vec
 
 /// Those that no container has, running or not.
 async fn unused_volumes(engine: &Engine, label: &str) -> Result<Vec<String>> {
-    let filters = HashMap::from([
-        ("label".to_owned(), vec![label.to_owned()]),
-        ("dangling".to_owned(), vec!["true".to_owned()]),
-    ]);
+    let filters =
+        HashMap::from([("label".to_owned(), vec![label.to_owned()]), ("dangling".to_owned(), vec!["true".to_owned()])]);
     let found = engine.client.list_volumes(Some(ListVolumesOptions { filters: Some(filters) })).await;
     let found = found.map_err(|error| engine.error("look for unused volumes", error))?;
     Ok(found.volumes.unwrap_or_default().into_iter().map(|volume| volume.name).collect())
