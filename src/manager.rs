@@ -19,7 +19,7 @@ use crate::events::NativeEvents;
 use crate::options::{NativeLimits, NativeManagerOptions, NativeOpen, NativeScope};
 use crate::promise::{as_is, promise};
 use crate::pull::{NativePull, NativePullProgress};
-use crate::run::{NativeRun, NativeRunResult};
+use crate::run::{NativeRun, NativeRunResult, NativeRunning};
 use crate::sandbox::NativeSandbox;
 
 #[napi(object)]
@@ -176,6 +176,18 @@ impl NativeManager {
     ) -> napi::Result<PromiseRaw<'env, NativeRunResult>> {
         let (manager, request) = (self.manager.clone(), run.request(cancel));
         promise(env, async move { manager.run(request).await }, |_, result| Ok(result.into()))
+    }
+
+    /// As `run`, for somebody who listens to the program while it runs.
+    #[napi(ts_return_type = "Promise<NativeRunning>")]
+    pub fn run_aloud<'env>(
+        &self,
+        env: &'env Env,
+        run: NativeRun,
+        cancel: Option<&Cancel>,
+    ) -> napi::Result<PromiseRaw<'env, NativeRunning>> {
+        let (manager, request) = (self.manager.clone(), run.request(cancel));
+        promise(env, async move { Ok(manager.run_aloud(request)) }, |_, running| Ok(running.into()))
     }
 
     #[napi(ts_return_type = "Promise<NativeSandbox>")]

@@ -45,8 +45,8 @@ pub struct NativeProcess {
 }
 
 impl NativeProcess {
-    pub(crate) fn new(process: Process) -> NativeProcess {
-        NativeProcess { process: Arc::new(process) }
+    pub(crate) fn new(process: impl Into<Arc<Process>>) -> NativeProcess {
+        NativeProcess { process: process.into() }
     }
 }
 

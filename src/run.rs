@@ -1,12 +1,19 @@
 //! One program in a sandbox of its own.
 
-use cofferdam_core::{Artifact, Omitted, RunRequest, RunResult, Runtime};
-use napi::bindgen_prelude::Uint8Array;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use cofferdam_core::{Artifact, Omitted, Process, Result, RunRequest, RunResult, Running, Runtime};
+use napi::Env;
+use napi::bindgen_prelude::{PromiseRaw, Uint8Array};
 use napi_derive::napi;
+use tokio::sync::oneshot;
 
 use crate::cancel::{Cancel, token};
 use crate::convert::millis;
 use crate::options::NativeOpen;
+use crate::process::NativeProcess;
+use crate::promise::promise;
 use crate::sandbox::NativeExecResult;
 
 #[napi(object)]
@@ -88,4 +95,52 @@ impl From<RunResult> for NativeRunResult {
             phases: phases.collect(),
         }
     }
+}
+
+/// A run whose program somebody listens to. Each of its methods is for one call.
+#[napi]
+pub struct NativeRunning {
+    program: Mutex<Option<oneshot::Receiver<Arc<Process>>>>,
+    rest: Mutex<Option<(oneshot::Sender<()>, Outcome)>>,
+}
+
+type Outcome = Pin<Box<dyn Future<Output = Result<RunResult>> + Send>>;
+
+impl From<Running> for NativeRunning {
+    fn from(running: Running) -> NativeRunning {
+        let Running { program, listening, result } = running;
+        NativeRunning { program: Some(program).into(), rest: Some((listening, result)).into() }
+    }
+}
+
+#[napi]
+impl NativeRunning {
+    /// The program, once it has begun; `null` where it never does, of which the result says why.
+    #[napi(ts_return_type = "Promise<NativeProcess | null>")]
+    pub fn program<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, Option<NativeProcess>>> {
+        let program = take(&self.program);
+        let begun = async move {
+            match program {
+                Some(program) => Ok(program.await.ok()),
+                None => Ok(None),
+            }
+        };
+        promise(env, begun, |_, process| Ok(process.map(NativeProcess::new)))
+    }
+
+    /// What came of it. From now on nobody listens.
+    #[napi(ts_return_type = "Promise<NativeRunResult>")]
+    pub fn result<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, NativeRunResult>> {
+        let rest = take(&self.rest);
+        let ended = async move {
+            let Some((listening, result)) = rest else { return Err(cofferdam_core::Error::Aborted) };
+            drop(listening);
+            result.await
+        };
+        promise(env, ended, |_, result| Ok(result.into()))
+    }
+}
+
+fn take<T>(place: &Mutex<Option<T>>) -> Option<T> {
+    place.lock().unwrap_or_else(PoisonError::into_inner).take()
 }

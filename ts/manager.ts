@@ -8,7 +8,7 @@ import { toEngineInfo, toSandboxEvent, toSandboxInfo } from './internal/info';
 import { Journal } from './internal/journal';
 import { addon } from './internal/native';
 import { merge, toNativeLimits, toNativeOpen, toNativeScope, toNativeTls, toNativeWarm } from './internal/open';
-import { RUN_TIMEOUT_MS, toNativeRun, toRunResult } from './internal/run';
+import { RUN_TIMEOUT_MS, runAloud, toNativeRun, toRunResult } from './internal/run';
 import { toNativeStore } from './internal/store';
 import { type Activity, runOutcome, Telemetry, telemetryFor, timeoutSeconds } from './internal/telemetry';
 import type {
@@ -241,7 +241,9 @@ export class SandboxManager implements AsyncDisposable {
     const run = () =>
       abortable(site, request.signal, async (cancel) => {
         const native = toNativeRun(this.#defaults, request);
-        return toRunResult(native.runtime, await this.#native.run(native, cancel));
+        const isHeard = request.onStdout !== undefined || request.onStderr !== undefined;
+        const ran = isHeard ? runAloud(this.#native, native, request, cancel) : this.#native.run(native, cancel);
+        return toRunResult(native.runtime, await ran);
       });
     return this.#telemetry.observed(
       () => toRunning(request),

@@ -173,7 +173,7 @@ export interface ExecOptions {
   killGraceMs?: number;
   /** 1 MiB per stream, of which head and tail are kept. */
   maxOutputBytes?: number;
-  /** Each piece of output as it comes. A slow callback slows the command; one that throws ends it. */
+  /** Each piece of output as it comes. A callback that is slow, or whose promise is, slows the command; one that throws ends it. */
   onStdout?: (text: string) => void;
   /** The same for standard error. */
   onStderr?: (text: string) => void;

@@ -41,6 +41,10 @@ export interface RunRequest {
   maxArtifactBytes?: number;
   /** 100; those beyond are named only. */
   maxArtifacts?: number;
+  /** What the program prints, as it prints it. A callback that is slow, or whose promise is, slows it; one that throws ends it. */
+  onStdout?: (text: string) => void;
+  /** The same for its errors. */
+  onStderr?: (text: string) => void;
   /** Gives it up: the call rejects with the signal's own reason. */
   signal?: AbortSignal;
 }

@@ -97,4 +97,17 @@ describeOnDocker('what dead programs and older versions left on Docker', () => {
     expect((await sandbox.exec('echo fine')).stdout).toBe('fine\n');
     await sandbox.close();
   });
+
+  test('a dry run lists a workspace when no sandbox uses it, and not before', async () => {
+    const sandbox = await manager.open({ image, scope: { user: unique() }, persist: true });
+    const filters = { label: [`cofferdam.id=${sandbox.id}`] };
+    const mounts = (await docker.listContainers({ filters })).flatMap(({ Mounts }) => Mounts);
+    const volume = mounts.find(({ Name }) => Name?.startsWith('cofferdam-data-'))?.Name ?? '';
+    const listed = async () => (await manager.prune({ volumes: true, dryRun: true })).volumes;
+    expect(volume).not.toBe('');
+    expect(await listed()).not.toContain(volume);
+    await sandbox.close();
+    await until(async () => (await listed()).includes(volume));
+    await docker.getVolume(volume).remove();
+  });
 });

@@ -1,6 +1,10 @@
 import { isNamespaces } from '../ground';
 import { describeWithEngine, IMAGES, record, testManager, unique, until } from '../support';
 
+function raise(): never {
+  throw new Error('no ears');
+}
+
 describeWithEngine('run', () => {
   // Others use the engine too.
   const labels = { suite: unique('run') };
@@ -114,6 +118,44 @@ os.symlink('/etc/passwd', 'out/link.json')
     await gone();
   });
 
+  test('tells what the program prints while it runs', async () => {
+    const events = record(manager);
+    const heard: string[] = [];
+    const waits = 'while not os.path.exists("go"): time.sleep(0.02)';
+    const code = `import os, sys, time\nprint("first", flush=True)\n${waits}\nprint("then"); print("oops", file=sys.stderr)`;
+    const run = manager.run({
+      code,
+      onStdout: async (text) => heard.push(text),
+      onStderr: (text) => heard.push(`! ${text}`),
+      artifacts: ['go'],
+    });
+    await until(() => heard.length > 0);
+    expect(heard).toEqual(['first\n']);
+    const { sandboxId } = events.findLast(({ type }) => type === 'opened') ?? {};
+    await (await manager.get(sandboxId as string)).files.write('go', '');
+    const artifacts = [{ path: 'go', sizeBytes: 0 }];
+    expect(await run).toMatchObject({ ok: true, stdout: 'first\nthen\n', stderr: 'oops\n', artifacts });
+    expect(heard.slice(1).sort()).toEqual(['! oops\n', 'then\n']);
+    await gone();
+  });
+
+  test.each([
+    ['throws', () => raise()],
+    ['rejects', async () => raise()],
+  ])('ends when whoever listens %s', async (_, onStdout) => {
+    const code = 'import time; print("began", flush=True); time.sleep(1000)';
+    await expect(manager.run({ code, onStdout })).rejects.toThrow('no ears');
+    await gone();
+  });
+
+  test('is aborted while somebody listens', async () => {
+    const stop = new AbortController();
+    const code = 'import time; print("began", flush=True); time.sleep(1000)';
+    const run = manager.run({ code, onStdout: () => stop.abort(new Error('enough')), signal: stop.signal });
+    await expect(run).rejects.toThrow('enough');
+    await gone();
+  });
+
   test('ends when it is aborted, and rejects with the reason', async () => {
     const events = record(manager);
     const stop = new AbortController();
@@ -144,6 +186,8 @@ os.symlink('/etc/passwd', 'out/link.json')
   test('says which runtime an image does not have', async () => {
     const run = manager.run({ runtime: 'node', image: IMAGES.alpine, code: '1' });
     await expect(run).rejects.toMatchObject({ code: 'COMMAND_NOT_FOUND', message: /"alpine:3.19" cannot run node/ });
+    const heard = manager.run({ runtime: 'node', image: IMAGES.alpine, code: '1', onStdout: raise });
+    await expect(heard).rejects.toMatchObject({ code: 'COMMAND_NOT_FOUND' });
     await gone();
   });
 

@@ -171,6 +171,10 @@ export const commands: Behaviour[] = [
       expect(result.phases.map(({ name }) => name)).toEqual(phases);
       const large = await manager.run({ runtime: 'bash', code, artifacts: ['*'], maxArtifactBytes: 2, args: ['x'] });
       expect(large.artifacts).toContainEqual({ path: 'b.log', sizeBytes: 3, content: null, omitted: 'too large' });
+      const heard: string[] = [];
+      const onStdout = (text: string) => heard.push(text);
+      expect((await manager.run({ runtime: 'bash', code, args: ['x'], onStdout })).stdout).toBe('x\n');
+      expect(heard.join('')).toBe('x\n');
       expect((await manager.run({ runtime: 'bash', code: 'exit 4' })).exitCode).toBe(4);
       expect(await manager.run({ runtime: 'bash', code: 'sleep 1000', timeoutMs: 100 })).toMatchObject({
         timedOut: true,

@@ -69,7 +69,9 @@ async function work(manager: SandboxManager, folder: string): Promise<unknown[]>
   seen.push(readFileSync(path.join(folder, 'down/out.txt'), 'utf8'));
   let streamed = 0;
   for await (const piece of sandbox.files.stream('big')) streamed += piece.length;
-  seen.push(streamed, (await manager.run({ runtime: 'bash', image: IMAGES.alpine, code: 'echo ran' })).stdout);
+  const onStdout = (text: string) => seen.push(text);
+  const program = { runtime: 'bash', image: IMAGES.alpine, code: 'echo ran' } as const;
+  seen.push(streamed, (await manager.run(program)).stdout, (await manager.run({ ...program, onStdout })).exitCode);
   await sandbox.close();
   seen.push((await failure(sandbox.exec('true'))).code);
   await manager.close();

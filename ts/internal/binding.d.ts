@@ -29,6 +29,8 @@ export declare class NativeFileWriter {
 export declare class NativeManager {
   constructor(options: NativeManagerOptions)
   run(run: NativeRun, cancel?: Cancel | undefined | null): Promise<NativeRunResult>
+  /** As `run`, for somebody who listens to the program while it runs. */
+  runAloud(run: NativeRun, cancel?: Cancel | undefined | null): Promise<NativeRunning>
   open(options: NativeOpen, onPull?: ((progress: NativePullProgress) => void) | null | undefined, cancel?: Cancel | undefined | null): Promise<NativeSandbox>
   get(id: string): Promise<NativeSandbox>
   list(scope?: NativeScope | undefined | null): Promise<NativeSandboxInfo[]>
@@ -79,6 +81,14 @@ export declare class NativeProcess {
 export declare class NativePull {
   /** At least one step; none when the image is there. */
   nextMany(cancel?: Cancel | undefined | null): Promise<NativePullProgress[]>
+}
+
+/** A run whose program somebody listens to. Each of its methods is for one call. */
+export declare class NativeRunning {
+  /** The program, once it has begun; `null` where it never does, of which the result says why. */
+  program(): Promise<NativeProcess | null>
+  /** What came of it. From now on nobody listens. */
+  result(): Promise<NativeRunResult>
 }
 
 export declare class NativeSandbox {

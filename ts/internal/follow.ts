@@ -38,12 +38,15 @@ export async function feed(process: Process, input: Input): Promise<void> {
   await process.end().catch(() => {});
 }
 
-/** Calls back for each chunk. A callback that throws ends the process: nobody is left to hear it. */
-export async function follow(process: Process, options: ExecOptions): Promise<void> {
+/** Calls back for each chunk. A callback that throws or rejects ends the process: nobody is left to hear it. */
+export async function follow(
+  process: Process,
+  options: Pick<ExecOptions, 'onStdout' | 'onStderr' | 'signal'>,
+): Promise<void> {
   try {
     for await (const chunk of process) {
       const callback = chunk.stream === 'stdout' ? options.onStdout : options.onStderr;
-      callback?.(chunk.text);
+      await callback?.(chunk.text);
     }
   } catch (error) {
     await process.kill().catch(() => {});

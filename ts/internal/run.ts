@@ -1,8 +1,10 @@
 /** From the public request of a run to the native one, with the defaults, and back. */
 import type { OpenOptions, RunRequest, RunResult } from '../options';
-import type { NativeRun, NativeRunResult } from './binding';
+import { Process } from '../process';
+import type { Cancel, NativeManager, NativeRun, NativeRunResult } from './binding';
 import * as check from './check';
 import { toExecResult } from './command';
+import { follow } from './follow';
 import { merge, toNativeOpen } from './open';
 
 export const RUN_TIMEOUT_MS = 2 * 60_000;
@@ -17,6 +19,8 @@ const RUNTIMES = ['python', 'node', 'bash'];
 export function toNativeRun(defaults: OpenOptions, request: RunRequest): NativeRun {
   const { runtime = 'python' } = check.object('request', request);
   if (!RUNTIMES.includes(runtime)) throw check.invalid('runtime', '"python", "node" or "bash"', runtime);
+  check.optionalFunction('onStdout', request.onStdout);
+  check.optionalFunction('onStderr', request.onStderr);
   const { image, env, files, packages, limits, network = defaults.network } = request;
   const { scope: _scope, session: _session, persist: _persist, init: _init, ...rest } = defaults;
   return {
@@ -30,6 +34,25 @@ export function toNativeRun(defaults: OpenOptions, request: RunRequest): NativeR
     maxArtifactBytes: check.count('maxArtifactBytes', request.maxArtifactBytes ?? MAX_ARTIFACT_BYTES),
     maxArtifacts: check.count('maxArtifacts', request.maxArtifacts ?? MAX_ARTIFACTS),
   };
+}
+
+/** Tells what the program prints while it runs. The sandbox stays until all of it was told. */
+export async function runAloud(
+  manager: NativeManager,
+  run: NativeRun,
+  callbacks: Pick<RunRequest, 'onStdout' | 'onStderr' | 'signal'>,
+  cancel: Cancel | undefined,
+): Promise<NativeRunResult> {
+  const running = await manager.runAloud(run, cancel);
+  const program = await running.program();
+  try {
+    if (program) await follow(new Process(program), callbacks);
+  } catch (error) {
+    // With the program that nobody listens to any more, its sandbox.
+    await running.result().catch(() => {});
+    throw error;
+  }
+  return running.result();
 }
 
 export function toRunResult(runtime: string, native: NativeRunResult): RunResult {

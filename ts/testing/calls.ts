@@ -15,6 +15,7 @@ const NAMES: Record<string, [name: string, ...args: string[]]> = {
   open: ['open', ''],
   get: ['get', 'id'],
   run: ['run', ''],
+  runAloud: ['run', ''],
   endScope: ['endScope', 'scope'],
   pull: ['pull', 'image'],
   prune: ['prune', ''],

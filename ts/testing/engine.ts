@@ -169,7 +169,25 @@ export class FakeEngine implements Partial<Native.NativeManager> {
     return over.length;
   }
 
-  async run(run: Native.NativeRun, cancel?: unknown): Promise<Native.NativeRunResult> {
+  run(run: Native.NativeRun, cancel?: unknown): Promise<Native.NativeRunResult> {
+    return this.#run(run, cancel, () => {});
+  }
+
+  async runAloud(run: Native.NativeRun, cancel?: unknown): Promise<Native.NativeRunning> {
+    let begin: (process: FakeProcess | null) => void = () => {};
+    const begun = new Promise<FakeProcess | null>((resolve) => {
+      begin = resolve;
+    });
+    const result = this.#run(run, cancel, (process) => begin(process)).finally(() => begin(null));
+    result.catch(() => {});
+    return { program: () => begun as Promise<Native.NativeProcess | null>, result: () => result };
+  }
+
+  async #run(
+    run: Native.NativeRun,
+    cancel: unknown,
+    begun: (process: FakeProcess) => void,
+  ): Promise<Native.NativeRunResult> {
     const { runtime, code, args, maxOutputBytes, timeoutMs, artifacts, maxArtifactBytes, maxArtifacts } = run;
     const order = { ...run.open, image: run.open.image ?? runtime };
     const sandbox = this.#make(`manager:${this.#owner}:${sessionName('isolated')}`, this.#image(order), order);
@@ -180,6 +198,7 @@ export class FakeEngine implements Partial<Native.NativeManager> {
       sandbox.disk.write({ path: MAIN[runtime][1] }, Buffer.from(code));
       const process = new FakeProcess(1, command);
       sandbox.begin(process, rule.answer ? rule.answer({ runtime, code, args, files: sandbox.files }) : rule);
+      begun(process);
       const exec = await unlessCancelled(process.ended, cancel, () => process.kill());
       const durationMs = performance.now() - began;
       const scope = { path: '.', exclude: [], gitignore: false, hidden: true };

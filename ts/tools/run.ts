@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import type { Artifact, RunRequest } from '../options';
 import { defineTool, type ToolCall } from './definition';
-import { seconds, toModel } from './exec';
+import { listeners, seconds, toModel } from './exec';
 import { during, HintedError } from './failure';
 import { checkSize } from './fs-write';
 
@@ -67,6 +67,7 @@ export const runTool = defineTool({
       maxOutputBytes: maxBytes,
       maxArtifactBytes: maxBytes,
       signal: call.signal,
+      ...listeners(call.onOutput),
     };
     const result = await during('running', call.manager.run(withoutUndefined(request)));
     const { exec_id: _, status: __, note, ...shown } = toModel(result, maxBytes);

@@ -53,7 +53,7 @@ pub use options::{
 };
 pub use packages::Packages;
 pub use policy::{NetworkRule, Policy};
-pub use run::{Artifact, Omitted, RunRequest, RunResult, Runtime};
+pub use run::{Artifact, Omitted, RunRequest, RunResult, Running, Runtime};
 pub use sandbox::Sandbox;
 pub use store::{NatsOptions, Published, S3Options, Secret, StageRequest, Staged, StoreKind, StoreOptions};
 

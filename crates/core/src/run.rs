@@ -1,16 +1,21 @@
 //! Compute mode: one program in a sandbox of its own.
 //!
 //! Invariant: whatever becomes of the run, and of whoever waits for it, the sandbox is ended. The answer is given when its
-//! guest has said that it ends; the engine makes sure of that beside.
+//! guest has said that it ends; the engine makes sure of that beside. Where somebody listens to the program, the sandbox also
+//! stays until they have heard it all.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use futures_util::{StreamExt, TryStreamExt, stream};
+use futures_util::future::BoxFuture;
+use futures_util::{FutureExt, StreamExt, TryStreamExt, stream};
+use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-use crate::guest::{ExecRequest, ExecResult, GlobRequest, Guest, SearchScope, SpawnRequest, check_patterns, leads_out};
+use crate::guest::{
+    ExecRequest, ExecResult, GlobRequest, Guest, Process, SearchScope, SpawnRequest, check_patterns, leads_out, overdue,
+};
 use crate::manager::{Manager, Opened};
 use crate::options::{DEFAULT_WORKDIR, OpenRequest};
 use crate::sandbox::Sandbox;
@@ -148,6 +153,22 @@ pub struct RunResult {
     pub phases: Vec<(&'static str, Duration)>,
 }
 
+/// A run under way, whose program somebody listens to.
+pub struct Running {
+    /// The program, once it has begun; an error where it never does.
+    pub program: oneshot::Receiver<Arc<Process>>,
+    /// Dropped by whoever listens when they have heard enough.
+    pub listening: oneshot::Sender<()>,
+    /// What came of it.
+    pub result: BoxFuture<'static, Result<RunResult>>,
+}
+
+/// The other end of a [`Running`].
+struct Audience {
+    program: oneshot::Sender<Arc<Process>>,
+    listening: oneshot::Receiver<()>,
+}
+
 /// Takes the time of one part after the other.
 struct Phases {
     began: Instant,
@@ -168,19 +189,32 @@ impl Phases {
 impl Manager {
     /// Runs a program in a sandbox of its own, which is gone afterwards. A program that fails is a result, not an error.
     pub async fn run(&self, request: RunRequest) -> Result<RunResult> {
-        let manager = self.clone();
-        // A task of its own: a caller that goes away must not leave a sandbox behind.
-        let running = self.background().spawn(async move { manager.run_and_end(request).await });
-        running.await.map_err(|error| Error::new(ErrorCode::Internal, format!("a run crashed: {error}")))?
+        self.start_run(request, None).await
     }
 
-    async fn run_and_end(&self, request: RunRequest) -> Result<RunResult> {
+    /// As [`Manager::run`], for somebody who listens to the program while it runs. To be called in a runtime.
+    pub fn run_aloud(&self, request: RunRequest) -> Running {
+        let (begin, program) = oneshot::channel();
+        let (listening, listens) = oneshot::channel();
+        let audience = Audience { program: begin, listening: listens };
+        Running { program, listening, result: self.start_run(request, Some(audience)) }
+    }
+
+    fn start_run(&self, request: RunRequest, audience: Option<Audience>) -> BoxFuture<'static, Result<RunResult>> {
+        let manager = self.clone();
+        // A task of its own: a caller that goes away must not leave a sandbox behind.
+        let running = self.background().spawn(async move { manager.run_and_end(request, audience).await });
+        let crashed = |error| Error::new(ErrorCode::Internal, format!("a run crashed: {error}"));
+        async move { running.await.map_err(crashed)? }.boxed()
+    }
+
+    async fn run_and_end(&self, request: RunRequest, audience: Option<Audience>) -> Result<RunResult> {
         check(&request)?;
         let mut phases = Phases::new();
         let Opened { sandbox, .. } = self.open(order(&request)).await?;
         phases.end("connect");
         let outcome = tokio::select! {
-            outcome = work(&sandbox, &request, &mut phases) => outcome,
+            outcome = work(&sandbox, &request, audience, &mut phases) => outcome,
             () = request.cancel.cancelled() => Err(Error::Aborted),
         };
         let ended = sandbox.retire("run-ended").await;
@@ -241,19 +275,24 @@ fn order(request: &RunRequest) -> OpenRequest {
     }
 }
 
-async fn work(sandbox: &Sandbox, request: &RunRequest, phases: &mut Phases) -> Result<(ExecResult, Vec<Artifact>)> {
+async fn work(
+    sandbox: &Sandbox,
+    request: &RunRequest,
+    audience: Option<Audience>,
+    phases: &mut Phases,
+) -> Result<(ExecResult, Vec<Artifact>)> {
     let code = (request.runtime.file().to_owned(), Bytes::from(request.code.clone()));
     let files: Vec<_> = std::iter::once(code).chain(request.open.files.iter().cloned()).collect();
     sandbox.write_many(&files).await?;
     phases.end("prepare_files");
-    let exec = execute(sandbox, request).await?;
+    let exec = execute(sandbox, request, audience).await?;
     phases.end("exec");
     let artifacts = collect(sandbox, request).await?;
     phases.end("collect_artifacts");
     Ok((exec, artifacts))
 }
 
-async fn execute(sandbox: &Sandbox, request: &RunRequest) -> Result<ExecResult> {
+async fn execute(sandbox: &Sandbox, request: &RunRequest, mut audience: Option<Audience>) -> Result<ExecResult> {
     let mut missing = None;
     for program in request.runtime.programs() {
         let words = [*program, request.runtime.file()].map(str::to_owned).into_iter().chain(request.args.clone());
@@ -263,7 +302,11 @@ async fn execute(sandbox: &Sandbox, request: &RunRequest) -> Result<ExecResult> 
             max_output: request.max_output,
             ..SpawnRequest::shell("")
         };
-        match sandbox.exec(ExecRequest { spawn, stdin: None, cancel: CancellationToken::new() }).await {
+        let outcome = match &mut audience {
+            Some(_) => perform(sandbox, spawn, &mut audience).await,
+            None => sandbox.exec(ExecRequest { spawn, stdin: None, cancel: CancellationToken::new() }).await,
+        };
+        match outcome {
             Err(error) if error.code() == Some(ErrorCode::CommandNotFound) => missing = Some(error),
             outcome => return outcome,
         }
@@ -276,6 +319,25 @@ async fn execute(sandbox: &Sandbox, request: &RunRequest) -> Result<ExecResult> 
     );
     let missing = missing.map(|error| error.to_string()).unwrap_or_default();
     Err(Error::new(ErrorCode::CommandNotFound, message).with("runtime", runtime).with("cause", missing))
+}
+
+/// Runs it before an audience, which a program that cannot be started leaves to the next.
+async fn perform(sandbox: &Sandbox, spawn: SpawnRequest, audience: &mut Option<Audience>) -> Result<ExecResult> {
+    let process = Arc::new(sandbox.spawn(spawn.clone()).await?);
+    let listening = audience.take().map(|Audience { program, listening }| {
+        // Who is gone hears nothing.
+        let _ = program.send(Arc::clone(&process));
+        listening
+    });
+    let never = CancellationToken::new();
+    let result = tokio::select! {
+        result = process.wait(None, &never) => result?,
+        error = overdue(&spawn) => return Err(error),
+    };
+    if let Some(listening) = listening {
+        let _ = listening.await;
+    }
+    Ok(result)
 }
 
 async fn collect(sandbox: &Sandbox, request: &RunRequest) -> Result<Vec<Artifact>> {

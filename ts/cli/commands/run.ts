@@ -11,7 +11,7 @@ import { filesFrom, programOf, RUNTIMES } from '../program-file';
 import { limitsFrom, packagesFrom, SANDBOX } from '../sandbox-options';
 import { stopSignal } from '../stop';
 
-/** Of each stream. */
+/** Of each stream, in JSON. */
 const MAX_OUTPUT_BYTES = 16 * 1024 * 1024;
 
 /** Each; the API itself brings back no more than this in all. */
@@ -66,8 +66,8 @@ const FLAGS = {
 export const run = command({
   name: 'run',
   summary: 'Run a program in a sandbox of its own, which is gone afterwards',
-  about: `Runs a program in a sandbox of its own and prints what it printed, when it has ended. Its exit code is ours. Files go in
-with --file and come back with --artifact; nothing else is shared with this machine.`,
+  about: `Runs a program in a sandbox of its own and prints what it prints, as it comes. Its exit code is ours. Files go in with
+--file and come back with --artifact; nothing else is shared with this machine.`,
   operands: [
     {
       name: 'file',
@@ -111,13 +111,15 @@ with --file and come back with --artifact; nothing else is shared with this mach
       maxOutputBytes: MAX_OUTPUT_BYTES,
       maxArtifactBytes: MAX_ARTIFACT_BYTES,
       maxArtifacts: MAX_ARTIFACTS,
+      // JSON is one document, at the end.
+      ...(flags.json ? {} : { onStdout: printing('stdout'), onStderr: printing('stderr') }),
     };
     const signal = stopSignal();
     // It is nobody's to find again: should we be killed, it ends soon.
     const manager = managerFrom(flags, process.env.COFFERDAM_ORPHAN_TIMEOUT ? {} : { orphanTimeoutMs: 10_000 });
     try {
       const result = await orNothing(manager, manager.run(request), signal);
-      const isWhole = await (flags.json ? asJson(result, flags) : asText(result, flags));
+      const { isWhole } = await (flags.json ? asJson(result, flags) : writeOut(result, flags));
       const exitCode = exitCodeOf(result, flags.timeout ?? '2m');
       return exitCode === EXIT.ok && !isWhole ? EXIT.failed : exitCode;
     } catch (error) {
@@ -128,29 +130,27 @@ with --file and come back with --artifact; nothing else is shared with this mach
 
 type Where = { readonly out?: string; readonly force?: boolean };
 
-/** Gives whether all files that were asked for are there. */
-async function asText(result: RunResult, where: Where): Promise<boolean> {
-  await carry({ stream: 'stdout', data: Buffer.from(result.stdout) });
-  await carry({ stream: 'stderr', data: Buffer.from(result.stderr) });
-  if (result.truncated.stdout || result.truncated.stderr) say('the middle of a very long output is left out');
-  return writeOut(result, where).then(({ isWhole }) => isWhole);
+/** As fast as it is read from us, and no faster. */
+function printing(stream: 'stdout' | 'stderr') {
+  return (text: string) => carry({ stream, data: Buffer.from(text) });
 }
 
 /** Where no folder was named, files are in the JSON itself. */
-async function asJson(result: RunResult, where: Where): Promise<boolean> {
+async function asJson(result: RunResult, where: Where): Promise<{ isWhole: boolean }> {
   if (where.out !== undefined) {
     const { artifacts, isWhole } = await writeOut(result, where);
     printJson({ ...result, artifacts });
-    return isWhole;
+    return { isWhole };
   }
   const artifacts = result.artifacts.map(({ content, ...artifact }) => ({
     ...artifact,
     base64: content && Buffer.from(content).toString('base64'),
   }));
   printJson({ ...result, artifacts });
-  return result.artifacts.every(({ omitted }) => omitted === undefined);
+  return { isWhole: result.artifacts.every(({ omitted }) => omitted === undefined) };
 }
 
+/** Says whether all files that were asked for are there. */
 async function writeOut(result: RunResult, { out = '.', force }: Where) {
   const artifacts = await writeArtifacts(result.artifacts, out, force ? 'replace' : 'keep');
   const left = artifacts.filter(({ file }) => file === null);

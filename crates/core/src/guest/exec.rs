@@ -83,7 +83,6 @@ impl Guest {
             kept: [Kept::new(request.spawn.max_output), Kept::new(request.spawn.max_output)],
             seen: 0,
         };
-        let deadline = request.spawn.timeout.map(|timeout| timeout + request.spawn.kill_grace + SILENCE);
         let stdin = request.stdin.clone();
         let exit = tokio::select! {
             exit = run.drive(&request.spawn, stdin) => exit?,
@@ -92,10 +91,7 @@ impl Guest {
                 self.abandon(&exec_id, request.spawn.kill_grace).await;
                 return Err(Error::Aborted);
             }
-            () = sleep_or_never(deadline) => {
-                let what = "it never said how a command ended that must be over";
-                return Err(LinkEnd::Protocol(what.to_owned()).into());
-            }
+            error = overdue(&request.spawn) => return Err(error),
         };
         let [stdout, stderr] = run.kept;
         result(exec_id, exit, stdout, stderr)
@@ -140,11 +136,13 @@ fn started(reply: Reply) -> Option<u32> {
     }
 }
 
-async fn sleep_or_never(after: Option<Duration>) {
-    match after {
-        Some(after) => tokio::time::sleep(after).await,
+/// What to say of a guest when it has not told how a command with a time limit ended, and never will. Pending until then.
+pub(crate) async fn overdue(spawn: &SpawnRequest) -> Error {
+    match spawn.timeout {
+        Some(timeout) => tokio::time::sleep(timeout + spawn.kill_grace + SILENCE).await,
         None => std::future::pending().await,
     }
+    LinkEnd::Protocol("it never said how a command ended that must be over".to_owned()).into()
 }
 
 /// How a command ended.

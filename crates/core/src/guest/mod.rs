@@ -25,6 +25,7 @@ pub use binary::{Arch, GuestBinary, guest_binary};
 pub use command::SpawnRequest;
 pub use connection::{Connect, Guest};
 pub use edit::ReplaceRequest;
+pub(crate) use exec::overdue;
 pub use exec::{ExecRequest, ExecResult};
 pub use files::{FileContent, FileReader, FileWriter, ListRequest, WriteRequest};
 pub use output::{Chunk, OutputStream, StreamName};
