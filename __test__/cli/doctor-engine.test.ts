@@ -1,9 +1,10 @@
 import { mkdtempSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import Docker from 'dockerode';
+import { inContainer } from '../in-container';
 import { describeOnDocker } from '../support';
 import { afterMounting, describeAsRoot, doctor, finding, Installed, report, WITHOUT_SOCKETS } from './doctor-program';
+import { MAIN } from './program';
 import { OLD, StandIn } from './stand-in';
 
 const SOCKET = (process.env.DOCKER_HOST ?? 'unix:///var/run/docker.sock').replace('unix://', '');
@@ -138,33 +139,16 @@ describeAsRoot('doctor where engines usually are', () => {
 });
 
 describeOnDocker('doctor in a container', () => {
-  const repository = path.resolve(__dirname, '../..');
-
   test('no engine is in it, and Docker lets it make no namespaces: both have a cure', async () => {
-    const container = await new Docker().createContainer({
-      Image: 'node:20-slim',
-      Cmd: ['node', path.join(repository, 'dist/cli/main.js'), 'doctor', '--json'],
-      Tty: true,
-      HostConfig: { NetworkMode: 'none', Binds: [`${repository}:${repository}:ro`] },
+    const { code, output } = await inContainer([MAIN, 'doctor', '--json']);
+    expect(code).toBe(1);
+    const found = JSON.parse(output);
+    expect(finding(found, 'engine')).toMatchObject({ state: 'problem', cure: 'apt-get install -y docker.io' });
+    expect(finding(found, 'namespaces')).toMatchObject({
+      state: 'problem',
+      text: expect.stringContaining('runs in a container'),
+      cure: expect.stringContaining('--security-opt seccomp=unconfined'),
     });
-    try {
-      const stream = await container.attach({ stream: true, stdout: true });
-      let output = '';
-      stream.on('data', (data) => {
-        output += data;
-      });
-      await container.start();
-      expect(await container.wait()).toMatchObject({ StatusCode: 1 });
-      const found = JSON.parse(output);
-      expect(finding(found, 'engine')).toMatchObject({ state: 'problem', cure: 'apt-get install -y docker.io' });
-      expect(finding(found, 'namespaces')).toMatchObject({
-        state: 'problem',
-        text: expect.stringContaining('runs in a container'),
-        cure: expect.stringContaining('--security-opt seccomp=unconfined'),
-      });
-    } finally {
-      await container.remove({ force: true });
-    }
   });
 });
 

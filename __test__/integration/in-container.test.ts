@@ -1,14 +1,12 @@
 import { existsSync } from 'node:fs';
 import path from 'node:path';
-import Docker from 'dockerode';
+import type Docker from 'dockerode';
+import { CHECKOUT, inContainer } from '../in-container';
 import { describeOnNamespaces } from '../support';
-
-const repository = path.resolve(__dirname, '../..');
-const IMAGE = 'node:20-slim';
 
 /** Opens a sandbox in a container of its own, and says what came of it. */
 const PROGRAM = `
-  const { SandboxManager } = require(${JSON.stringify(path.join(repository, 'dist/index.js'))});
+  const { SandboxManager } = require(${JSON.stringify(path.join(CHECKOUT, 'dist/index.js'))});
   (async () => {
     const manager = new SandboxManager({ backend: 'namespaces' });
     const sandbox = await manager.open({ image: 'host' });
@@ -18,26 +16,8 @@ const PROGRAM = `
   })().catch(({ code, message }) => console.log(JSON.stringify({ code, message })));
 `;
 
-async function inContainer(freedom: Docker.HostConfig): Promise<Record<string, unknown>> {
-  const docker = new Docker();
-  const container = await docker.createContainer({
-    Image: IMAGE,
-    Cmd: ['node', '-e', PROGRAM],
-    Tty: true,
-    HostConfig: { ...freedom, NetworkMode: 'none', Binds: [`${repository}:${repository}:ro`] },
-  });
-  try {
-    const stream = await container.attach({ stream: true, stdout: true });
-    let output = '';
-    stream.on('data', (data) => {
-      output += data;
-    });
-    await container.start();
-    await container.wait();
-    return JSON.parse(output);
-  } finally {
-    await container.remove({ force: true });
-  }
+async function opened(freedom: Docker.HostConfig): Promise<Record<string, unknown>> {
+  return JSON.parse((await inContainer(['-e', PROGRAM], freedom)).output);
 }
 
 // An ordinary user has no engine to try it with.
@@ -46,7 +26,7 @@ const describeWithContainers = hasEngine ? describeOnNamespaces : describe.skip;
 
 describeWithContainers('namespaces in a container that Docker itself confines', () => {
   test('are refused with the options that would allow them', async () => {
-    expect(await inContainer({})).toMatchObject({
+    expect(await opened({})).toMatchObject({
       code: 'ENGINE_UNAVAILABLE',
       message: expect.stringMatching(/seccomp=unconfined .*systempaths=unconfined/),
     });
@@ -55,7 +35,7 @@ describeWithContainers('namespaces in a container that Docker itself confines', 
   test('work with those options', async () => {
     const SecurityOpt = ['seccomp=unconfined', 'apparmor=unconfined'];
     // As the docker command says systempaths=unconfined to its engine.
-    const freed = await inContainer({ SecurityOpt, MaskedPaths: [], ReadonlyPaths: [] } as Docker.HostConfig);
+    const freed = await opened({ SecurityOpt, MaskedPaths: [], ReadonlyPaths: [] } as Docker.HostConfig);
     expect(freed).toMatchObject({ stdout: expect.stringMatching(/^inside\n/), info: { tier: 'full' } });
   });
 });

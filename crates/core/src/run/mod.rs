@@ -4,96 +4,30 @@
 //! guest has said that it ends; the engine makes sure of that beside. Where somebody listens to the program, the sandbox also
 //! stays until they have heard it all.
 
+mod artifacts;
+mod runtime;
+
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use futures_util::{FutureExt, StreamExt, TryStreamExt, stream};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-use crate::guest::{
-    ExecRequest, ExecResult, GlobRequest, Guest, Process, SearchScope, SpawnRequest, check_patterns, leads_out, overdue,
-};
+use crate::guest::{ExecRequest, ExecResult, Guest, Process, SpawnRequest, check_patterns, leads_out, overdue};
 use crate::manager::{Manager, Opened};
 use crate::options::{DEFAULT_WORKDIR, OpenRequest};
 use crate::sandbox::Sandbox;
-use crate::{Command, Error, ErrorCode, FileEntry, FileType, Result, Session};
+use crate::{Command, Error, ErrorCode, Result, Session};
 
-/// Names that one run may find for its artifacts; those beyond are not even named.
-const MAX_FOUND: u64 = 10_000;
-
-/// What all artifacts of a run may take of this program's memory.
-const MAX_TOTAL: u64 = 256 * 1024 * 1024;
+use artifacts::collect;
+pub use artifacts::{Artifact, Omitted};
+pub use runtime::Runtime;
 
 /// Doing nothing takes no longer, but in an image that is not what its name says.
 const WARMING: Duration = Duration::from_secs(5);
-
-/// Artifacts that are read at once.
-const AT_ONCE: usize = 8;
-
-/// What runs the code.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Runtime {
-    /// Python 3.
-    #[default]
-    Python,
-    /// Node.js.
-    Node,
-    /// The shell: bash where the image has it, else sh.
-    Bash,
-}
-
-impl Runtime {
-    /// `python`, `node` or `bash`, which is also the shortcut of its image.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Runtime::Python => "python",
-            Runtime::Node => "node",
-            Runtime::Bash => "bash",
-        }
-    }
-
-    /// By its name.
-    pub fn parse(name: &str) -> Option<Runtime> {
-        [Runtime::Python, Runtime::Node, Runtime::Bash].into_iter().find(|runtime| runtime.as_str() == name)
-    }
-
-    /// What an image is most likely there for.
-    fn of_image(image: &str) -> Runtime {
-        let name = image.rsplit('/').next().unwrap_or(image);
-        let is = |runtime: &Runtime| name.starts_with(runtime.as_str());
-        [Runtime::Python, Runtime::Node].into_iter().find(is).unwrap_or(Runtime::Bash)
-    }
-
-    /// A program that does nothing.
-    fn nothing(self) -> &'static [&'static str] {
-        match self {
-            Runtime::Python => &["python", "-c", "pass"],
-            Runtime::Node => &["node", "-e", "0"],
-            Runtime::Bash => &["sh", "-c", ":"],
-        }
-    }
-
-    /// What the code is written to, under the workdir.
-    fn file(self) -> &'static str {
-        match self {
-            Runtime::Python => "main.py",
-            Runtime::Node => "main.js",
-            Runtime::Bash => "main.sh",
-        }
-    }
-
-    /// Programs that run it, the best one first.
-    fn programs(self) -> &'static [&'static str] {
-        match self {
-            Runtime::Python => &["python", "python3"],
-            Runtime::Node => &["node"],
-            Runtime::Bash => &["bash", "sh"],
-        }
-    }
-}
 
 /// A program to run, and what to bring back.
 #[derive(Clone, Default)]
@@ -118,26 +52,6 @@ pub struct RunRequest {
     pub max_artifacts: usize,
     /// Ends the run early.
     pub cancel: CancellationToken,
-}
-
-/// Why an artifact was left where it was.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Omitted {
-    /// It alone, or with those before it.
-    TooLarge,
-    /// There were enough before it.
-    TooMany,
-}
-
-/// A file that a run left.
-#[derive(Debug, Clone)]
-pub struct Artifact {
-    /// Under the workdir.
-    pub path: String,
-    /// In bytes.
-    pub size: u64,
-    /// What it holds, or why that is not here.
-    pub content: std::result::Result<Vec<u8>, Omitted>,
 }
 
 /// What came of a run.
@@ -338,56 +252,6 @@ async fn perform(sandbox: &Sandbox, spawn: SpawnRequest, audience: &mut Option<A
         let _ = listening.await;
     }
     Ok(result)
-}
-
-async fn collect(sandbox: &Sandbox, request: &RunRequest) -> Result<Vec<Artifact>> {
-    if request.artifacts.is_empty() {
-        return Ok(Vec::new());
-    }
-    let glob = GlobRequest {
-        scope: SearchScope { path: sandbox.workdir().to_owned(), hidden: true, ..SearchScope::default() },
-        patterns: request.artifacts.clone(),
-        max_results: MAX_FOUND,
-    };
-    let mut found: Vec<(String, u64)> = sandbox
-        .glob(&glob)
-        .await?
-        .results
-        .into_iter()
-        .filter_map(|entry| named(sandbox.workdir(), entry))
-        .filter(|(path, _)| path != request.runtime.file())
-        .collect();
-    found.sort();
-    let mut room = MAX_TOTAL;
-    let picked = found.into_iter().enumerate().map(|(index, (path, size))| {
-        let omitted = if index >= request.max_artifacts {
-            Some(Omitted::TooMany)
-        } else if size > request.max_artifact.min(room) {
-            Some(Omitted::TooLarge)
-        } else {
-            room -= size;
-            None
-        };
-        read(sandbox, path, size, omitted)
-    });
-    stream::iter(picked.collect::<Vec<_>>()).buffered(AT_ONCE).try_collect().await
-}
-
-/// Its name under the workdir, where it is a file and has a name that JavaScript can hold.
-fn named(workdir: &str, entry: FileEntry) -> Option<(String, u64)> {
-    let path = String::from_utf8(entry.path).ok()?;
-    let path = path.strip_prefix(workdir)?.trim_start_matches('/').to_owned();
-    (entry.file_type == FileType::File).then_some((path, entry.size))
-}
-
-async fn read(sandbox: &Sandbox, path: String, size: u64, omitted: Option<Omitted>) -> Result<Artifact> {
-    if let Some(omitted) = omitted {
-        return Ok(Artifact { path, size, content: Err(omitted) });
-    }
-    let whole = format!("{}/{path}", sandbox.workdir().trim_end_matches('/'));
-    // What something that the program left behind still writes to it is not waited for.
-    let content = sandbox.read_file(&whole, 0, size).await?;
-    Ok(Artifact { path, size: content.bytes.len() as u64, content: Ok(content.bytes) })
 }
 
 #[cfg(test)]
