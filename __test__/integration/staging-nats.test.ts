@@ -197,22 +197,26 @@ describeWithNats('staging with NATS', () => {
 describeWithNats('staging with a NATS server that goes away', () => {
   const bucket = 'mortal';
   const storeOn = (server: NatsServer): Store => ({ type: 'nats', servers: server.url, bucket, create: true });
-  let server: NatsServer;
-  let sandbox: Sandbox;
 
-  // One for each test: Debian's 2.9.10, killed within a second after a purge, has lost its first block of messages when it
-  // is back (seen with the official client alone), so that what outlives one kill need not outlive the next.
-  beforeEach(async () => {
-    server = new NatsServer();
+  /**
+   * A server with an object on it, of a test's own: Debian's 2.9.10, killed soon after a purge, has lost its first block of
+   * messages when it is back (seen with the official client alone), so that what outlives one kill need not outlive the
+   * next.
+   */
+  async function mortal() {
+    const server = new NatsServer();
     await server.start();
-    sandbox = await testManager({ store: storeOn(server) }).open({ image: IMAGES.alpine });
+    const sandbox = await testManager({ store: storeOn(server) }).open({ image: IMAGES.alpine });
     await sandbox.exec('head -c 314572800 /dev/zero > big');
     await sandbox.files.write('in', 'x');
     await sandbox.publish('big', 'big');
-  });
-  afterEach(() => server.stop());
+    return { server, sandbox, [Symbol.asyncDispose]: () => server.stop() };
+  }
 
-  test('in the middle of publishing: it rejects, and nothing of it stays once the server is back', async () => {
+  // Most of their time is the store's patience with a server that does not answer.
+  test.concurrent('in the middle of publishing: it rejects, and nothing of it stays once the server is back', async () => {
+    await using ground = await mortal();
+    const { server, sandbox } = ground;
     const before = await Witness.of(server, bucket);
     const count = await before.chunks();
     const publishing = expect(sandbox.publish('big', 'broken')).rejects.toMatchObject({
@@ -229,7 +233,9 @@ describeWithNats('staging with a NATS server that goes away', () => {
     await after.close();
   });
 
-  test('in the middle of staging: it rejects, and no file appears', async () => {
+  test.concurrent('in the middle of staging: it rejects, and no file appears', async () => {
+    await using ground = await mortal();
+    const { server, sandbox } = ground;
     await sandbox.files.mkdir('landing');
     const staging = expect(sandbox.stage('big', 'landing/big')).rejects.toMatchObject({ code: 'TIMED_OUT' });
     await until(async () => (await sandbox.exec('ls -A landing')).stdout !== '');
@@ -240,7 +246,9 @@ describeWithNats('staging with a NATS server that goes away', () => {
     expect((await sandbox.stage('big', 'landing/big')).sizeBytes).toBe(300 * MB);
   });
 
-  test('before: it rejects with TIMED_OUT and the last error, and works when the server is back', async () => {
+  test.concurrent('before: it rejects with TIMED_OUT and the last error, and works when the server is back', async () => {
+    await using ground = await mortal();
+    const { server, sandbox } = ground;
     await server.kill();
     const unreachable = { code: 'TIMED_OUT', details: { store: 'nats', servers: [server.url] } };
     // The first call may be made before the client has seen that its connection is broken.
@@ -252,7 +260,9 @@ describeWithNats('staging with a NATS server that goes away', () => {
     expect((await sandbox.publish('in')).sizeBytes).toBe(1);
   });
 
-  test('for good: close() still ends, and so does the program', async () => {
+  test.concurrent('for good: close() still ends, and so does the program', async () => {
+    await using ground = await mortal();
+    const { server } = ground;
     const running = program(`
       const manager = new SandboxManager({ store: ${JSON.stringify(storeOn(server))} });
       const sandbox = await manager.open({ image: ${JSON.stringify(IMAGES.alpine)} });
