@@ -1,4 +1,5 @@
 /** A program of this checkout in a container that Docker itself confines, without network. */
+import { once } from 'node:events';
 import path from 'node:path';
 import Docker from 'dockerode';
 
@@ -22,8 +23,10 @@ export async function inContainer(
     stream.on('data', (data) => {
       output += data;
     });
+    const all = once(stream, 'end');
     await container.start();
     const { StatusCode: code } = await container.wait();
+    await all;
     return { code, output };
   } finally {
     await container.remove({ force: true });

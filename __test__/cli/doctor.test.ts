@@ -4,6 +4,7 @@ import { version } from 'cofferdam';
 import Docker from 'dockerode';
 import { describeOnDocker, until } from '../support';
 import { describeAsRoot, doctor, finding, Installed, report } from './doctor-program';
+import { folder } from './program';
 
 const ENGINE = process.env.DOCKER_HOST ?? 'unix:///var/run/docker.sock';
 const engine = { env: { DOCKER_HOST: process.env.DOCKER_HOST } };
@@ -95,7 +96,8 @@ describeOnDocker('doctor where there is an engine', () => {
 
 describe('doctor on namespaces', () => {
   withNamespaces('times a sandbox and leaves nothing behind', async () => {
-    const found = await report({}, ['--backend', 'namespaces']);
+    const env = { COFFERDAM_STATE: folder() };
+    const found = await report({ env }, ['--backend', 'namespaces']);
     expect(found).toMatchObject({ code: 0, ok: true, backend: 'namespaces', engines: { docker: null } });
     const { facts, state } = finding(found, 'namespaces');
     expect(state).toBe('ok');
@@ -103,7 +105,7 @@ describe('doctor on namespaces', () => {
     isTimed(finding(found, 'sandboxes.namespaces').facts);
     expect(finding(found, 'disk.state').facts).toMatchObject({ folder: facts.state });
     expect(found.findings.some(({ group }) => group === 'Engine')).toBe(false);
-    const again = await report({}, ['--backend', 'namespaces']);
+    const again = await report({ env }, ['--backend', 'namespaces']);
     expect(finding(again, 'leftovers.namespaces')).toMatchObject({ state: 'ok', facts: { sandboxes: [] } });
   });
 });

@@ -1,4 +1,4 @@
-import { type Box, ground, isNamespaces } from '../ground';
+import { type Box, ground } from '../ground';
 import { describeWithEngine, IMAGES, record, testManager, unique, until } from '../support';
 
 const image = IMAGES.alpine;
@@ -45,7 +45,8 @@ describeWithEngine('events', () => {
   });
 
   test.each([
-    ['removed', async (box: Box) => box.remove(), isNamespaces ? { reason: 'removed' } : { exitCode: 137 }],
+    // An engine removes it before or after it has told of its end.
+    ['removed', async (box: Box) => box.remove(), { reason: expect.stringMatching(/^(exited|removed)$/) }],
     ['stopped', async (box: Box) => box.stop(), { reason: 'stopped' }],
     ['killed', async (box: Box) => box.kill(), { reason: 'exited', exitCode: 137 }],
   ])('tell of a sandbox whose container was %s, without anybody having asked', async (_, end, details) => {
@@ -55,8 +56,9 @@ describeWithEngine('events', () => {
     await end(await ground.boxOf(sandbox.id));
     const lost = await until(() => events.find(({ type }) => type === 'lost'));
     expect(lost).toMatchObject({ sandboxId: sandbox.id, ...details });
+    if (lost.reason === 'exited') expect(lost.exitCode).toBe(137);
     const call = sandbox.exec('true');
-    await expect(call).rejects.toMatchObject({ code: 'SANDBOX_LOST', details: { reason: lost.reason, ...details } });
+    await expect(call).rejects.toMatchObject({ code: 'SANDBOX_LOST', details: { ...details, reason: lost.reason } });
     expect(await manager.open()).toMatchObject({ created: true });
   });
 

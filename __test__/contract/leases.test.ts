@@ -5,9 +5,10 @@ const image = IMAGES.alpine;
 
 describeWithEngine('leases', () => {
   test('an idle sandbox is warned of, ends, and says why; the next open makes a new one', async () => {
-    const manager = testManager({ idleTimeoutMs: 1_000, defaults: { image } });
+    const manager = testManager({ defaults: { image } });
     const events = record(manager);
     const sandbox = await manager.open();
+    await sandbox.extend({ idleTimeoutMs: 1_000 });
     const closed = await until(() => events.find(({ type }) => type === 'closed'));
     expect(closed).toMatchObject({ sandboxId: sandbox.id, key: sandbox.key, reason: 'idle' });
     expect(events.find(({ type }) => type === 'expiring')).toMatchObject({
@@ -20,16 +21,19 @@ describeWithEngine('leases', () => {
   });
 
   test('output of a running process is activity, and so is a request under way', async () => {
-    const manager = testManager({ idleTimeoutMs: 600, defaults: { image } });
+    const manager = testManager({ defaults: { image } });
     const sandbox = await manager.open();
-    await sandbox.spawn('for i in 1 2 3 4 5 6 7 8; do echo $i; sleep 0.2; done');
-    await new Promise((resolve) => setTimeout(resolve, 1_400));
-    expect((await sandbox.exec('sleep 1.2; echo still')).stdout).toBe('still\n');
+    const printing = await sandbox.spawn('while :; do echo x; sleep 0.2; done');
+    await sandbox.extend({ idleTimeoutMs: 1_500 });
+    await new Promise((resolve) => setTimeout(resolve, 3_000));
+    await printing.kill();
+    expect((await sandbox.exec('sleep 3; echo still')).stdout).toBe('still\n');
   });
 
   test('looking at a sandbox is not using it', async () => {
-    const manager = testManager({ idleTimeoutMs: 500, defaults: { image } });
+    const manager = testManager({ defaults: { image } });
     const sandbox = await manager.open();
+    await sandbox.extend({ idleTimeoutMs: 500 });
     await until(() =>
       sandbox.info().then(
         () => false,
@@ -39,21 +43,22 @@ describeWithEngine('leases', () => {
   });
 
   test('a sandbox reaches its maximum lifetime however busy it is', async () => {
-    const manager = testManager({ maxLifetimeMs: 1_200, defaults: { image } });
+    const manager = testManager({ defaults: { image } });
     const sandbox = await manager.open();
+    await sandbox.extend({ maxLifetimeMs: 1_200 });
     const running = sandbox.exec('while :; do echo busy; sleep 0.1; done');
     await expect(running).rejects.toMatchObject({ code: 'SANDBOX_LOST', details: { reason: 'max-lifetime' } });
   });
 
   test('extend() puts both ends off, counted from now', async () => {
-    const manager = testManager({ idleTimeoutMs: 1_500, maxLifetimeMs: 1_500, defaults: { image } });
+    const manager = testManager({ idleTimeoutMs: 4_000, maxLifetimeMs: 4_000, defaults: { image } });
     const sandbox = await manager.open();
     const before = await sandbox.info();
     await sandbox.extend({ idleTimeoutMs: 60_000, maxLifetimeMs: 120_000 });
     const { expiresAt } = await sandbox.info();
     expect(expiresAt?.getTime()).toBeGreaterThan((before.expiresAt?.getTime() ?? 0) + 50_000);
     expect(expiresAt?.getTime()).toBeLessThanOrEqual(Date.now() + 60_000);
-    await new Promise((resolve) => setTimeout(resolve, 2_000));
+    await new Promise((resolve) => setTimeout(resolve, 4_500));
     expect((await sandbox.exec('echo here')).stdout).toBe('here\n');
     await sandbox.extend({ idleTimeoutMs: 0, maxLifetimeMs: 0 });
     expect((await sandbox.info()).expiresAt).toBeNull();

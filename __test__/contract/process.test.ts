@@ -140,7 +140,7 @@ describeWithEngine.each([['debian'], ['alpine']] as const)('processes on the %s 
     await Promise.all([stopped.kill(), unread.kill()]);
     for (const process of [stopped, unread]) expect(await process.wait()).toMatchObject({ signal: 'SIGTERM' });
     // A hang guard: it took 30 and 5 seconds once.
-    expect(Date.now() - began).toBeLessThan(3_000);
+    expect(Date.now() - began).toBeLessThan(4_500);
     await chunks.return?.();
   });
 });

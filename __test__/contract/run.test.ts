@@ -113,7 +113,7 @@ os.symlink('/etc/passwd', 'out/link.json')
 
   test('gives a run that takes too long as a result, with its artifacts, and ends it', async () => {
     const code = 'import time; open("half.txt", "w").write("half"); print("began", flush=True); time.sleep(1000)';
-    const result = await manager.run({ code, timeoutMs: 500, artifacts: ['*.txt'] });
+    const result = await manager.run({ code, timeoutMs: 3_000, artifacts: ['*.txt'] });
     expect(result).toMatchObject({ timedOut: true, ok: false, stdout: 'began\n', artifacts: [{ path: 'half.txt' }] });
     await gone();
   });
@@ -205,9 +205,9 @@ os.symlink('/etc/passwd', 'out/link.json')
     const warm = testManager({ warm: { [IMAGES.alpine]: 1 } });
     const events = record(warm);
     await until(() => events.some((event) => event.type === 'warming' && event.ready === 1));
-    const [ready] = await warm.list({ state: 'warm' });
+    const ready = (await warm.list({ state: 'warm' })).map(({ id }) => id);
     await warm.run({ runtime: 'bash', image: IMAGES.alpine, code: 'true' });
-    expect(events.find(({ type }) => type === 'opened')?.sandboxId).toBe(ready?.id);
+    expect(ready).toContain(events.find(({ type }) => type === 'opened')?.sandboxId);
   });
 
   test('runs many at once', async () => {

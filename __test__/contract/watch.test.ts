@@ -359,8 +359,9 @@ describeWithEngine('a watch that nobody reads', () => {
   });
 
   test('does not keep an idle sandbox', async () => {
-    const idle = testManager({ idleTimeoutMs: 1_000, defaults: { image: IMAGES.alpine } });
+    const idle = testManager({ defaults: { image: IMAGES.alpine } });
     const sandbox = await idle.open();
+    await sandbox.extend({ idleTimeoutMs: 1_000 });
     const changes = sandbox.files.watch('.');
     await expect(changes.next()).rejects.toMatchObject({ code: 'SANDBOX_LOST', details: { reason: 'idle' } });
   });

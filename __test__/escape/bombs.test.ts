@@ -84,8 +84,8 @@ describeWorlds('bombs', (world) => {
     const isRefused = bomb.taken !== null && bomb.taken < LIMITS.memoryMb;
     const { signal } = await (isRefused ? bomb.release() : bomb.ended());
     expect(signal).toBe(isRefused ? null : 'SIGKILL');
-    // Others use the machine too: what must not be missing is what the bomb asked for.
-    expect(before - freemem()).toBeLessThan(400 * MEBIBYTE);
+    // Others use the machine too: what must not stay missing is what the bomb asked for.
+    await until(() => before - freemem() < 400 * MEBIBYTE);
   });
 
   // In a container, /run is on disk.

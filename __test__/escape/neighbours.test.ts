@@ -32,7 +32,7 @@ describeWorlds('sandboxes of one program', (world) => {
 
   test('do not see each other’s processes', async () => {
     const env = { NEIGHBOUR: token };
-    await den.ask('hold', neighbour, ['/workspace/probe', 'bomb', 'descriptors', '1'], { env });
+    await den.ask('hold', neighbour, ['sh', '-c', 'echo held; exec cat'], { env });
     expect(await den.inside(['seen', reversed], 'root', neighbour)).toHaveProperty('got');
     for (const [, answer] of await everyInmate(den, ['seen', reversed])) expect(answer).not.toHaveProperty('got');
   });

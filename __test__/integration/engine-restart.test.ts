@@ -54,11 +54,13 @@ describeWithEngine('an engine that is killed and started again', () => {
     const programs = Array.from({ length: 6 }, (_, index) =>
       program(`
         const manager = new SandboxManager({ docker: { host: ${host} }, orphanTimeoutMs: 1000, defaults: { image: '${image}' } });
-        console.log('up');
+        let isUp = false;
         for (let round = 0; ; round++) {
           try {
             const persist = ${index} === 0;
             const sandbox = await manager.open({ scope: { workflow: 'busy-${index}' }, session: persist ? 'kept' : 'round-' + round % 3, persist });
+            if (!isUp) console.log('up');
+            isUp = true;
             await sandbox.spawn('while :; do echo x; done', { detached: true });
             await Promise.all([sandbox.exec('sleep 0.05'), sandbox.files.write('file', 'x'.repeat(100_000))]);
             if (round % 2) await sandbox.close();

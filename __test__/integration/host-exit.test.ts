@@ -1,12 +1,13 @@
 import { describeWithEngine, IMAGES, program, testManager, unique, until } from '../support';
 
 const image = JSON.stringify(IMAGES.alpine);
-const ORPHAN_MS = 1_500;
+/** Long enough for the next program to come in time, on a loaded machine too. */
+const ORPHAN_MS = 4_000;
 
 /** Opens one session with a scope and one without, then ends in its own way. */
-function host(scope: string, end: string) {
+function host(scope: string, end: string, orphanMs = ORPHAN_MS) {
   return program(`
-    const manager = new SandboxManager({ orphanTimeoutMs: ${ORPHAN_MS}, defaults: { image: ${image} } });
+    const manager = new SandboxManager({ orphanTimeoutMs: ${orphanMs}, defaults: { image: ${image} } });
     const shared = await manager.open({ scope: { workflow: ${JSON.stringify(scope)} } });
     const own = await manager.open();
     await shared.files.write('note', 'from before');
@@ -39,7 +40,7 @@ describeWithEngine('a host program that ends', () => {
     ['because nothing is left to do', '', { code: 0 }],
   ])('%s: what nobody can find again goes at once, a session stays for its orphan timeout', async (_, end, status) => {
     const workflow = unique();
-    const running = host(workflow, end);
+    const running = host(workflow, end, 120_000);
     expect(await running.ended).toMatchObject(status);
     const [shared, own] = JSON.parse(await running.line());
     // The guest is gone before the program is; the engine takes a moment to remove the container.

@@ -1,10 +1,11 @@
-import { execFile } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, readlinkSync, rmSync, statSync } from 'node:fs';
+import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdirSync, mkdtempSync, readFileSync, readlinkSync, rmSync, statSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { isNamespaces } from '../ground';
-import { program } from '../support';
+import { until } from '../support';
 
 const CLI = path.resolve(__dirname, '../../dist/cli/main.js');
 const run = promisify(execFile);
@@ -35,32 +36,42 @@ onLinux('cofferdam setup', () => {
     expect(failed.stderr).not.toContain('    at ');
   });
 
-  // The one place is the machine's own: only where nobody has set it up for real.
-  const machine = '/usr/local/libexec/cofferdam';
-  const onMachine = isNamespaces && process.getuid?.() === 0 && !existsSync(machine) ? test : test.skip;
-  onMachine('makes sandboxes by the helper that it installed', async () => {
-    try {
-      const { stdout } = await setup();
-      const helper = stdout.match(/^helper {3}(.+)$/m)?.[1] as string;
-      const { child, line, ended } = program(`
+  // In mounts of its own: what is at that place of the machine, every other program that starts meanwhile would take, too.
+  const asRoot = isNamespaces && process.getuid?.() === 0 ? test : test.skip;
+  asRoot('makes sandboxes by the helper that it installed', async () => {
+    const source = `
+      const { SandboxManager } = require(${JSON.stringify(path.resolve(CLI, '../../index.js'))});
+      (async () => {
         const manager = new SandboxManager({ backend: 'namespaces' });
         const sandbox = await manager.open();
-        console.log((await sandbox.exec('readlink /proc/1/exe; echo in')).stdout.trim().split('\\n').at(-1));
-        process.stdin.resume();
-        await new Promise((resolve) => setTimeout(resolve, 2000));
-        await manager.close();`);
-      expect(await line()).toBe('in');
-      const { stdout: found } = await run('pgrep', ['-f', 'guest-.* keep'], {});
-      const programs = found
-        .trim()
-        .split('\n')
-        .map((pid) => readlinkSync(`/proc/${pid}/exe`));
-      expect(programs).toContain(helper);
-      expect((await ended).code).toBe(0);
-      expect(child.exitCode).toBe(0);
-    } finally {
-      rmSync(machine, { recursive: true, force: true });
-      rmSync('/etc/apparmor.d/cofferdam', { force: true });
-    }
+        console.log((await sandbox.exec('echo in')).stdout.trim());
+        for await (const _ of process.stdin);
+        await manager.close();
+      })();`;
+    const covered =
+      'for place in /usr/local/libexec /etc/apparmor.d; do mkdir -p $place; mount -t tmpfs tmpfs $place; done';
+    const script = `${covered}; "$0" "$1" setup; exec "$0" -e "$2"`;
+    const child = spawn('unshare', ['--mount', 'sh', '-euc', script, process.execPath, CLI, source]);
+    const ended = once(child, 'close');
+    let output = '';
+    child.stdout.on('data', (data) => {
+      output += data;
+    });
+    await until(() => /^in$/m.test(output) || child.exitCode !== null);
+    const helper = output.match(/^helper {3}(.+)$/m)?.[1];
+    expect(helper).toMatch(/^\/usr\/local\/libexec\/cofferdam\/guest-/);
+    const { stdout: found } = await run('pgrep', ['-f', 'guest-.* keep'], {});
+    expect(found.trim().split('\n').flatMap(programOf)).toContain(helper);
+    child.stdin.end();
+    expect((await ended)[0]).toBe(0);
   });
 });
+
+/** Nothing of a process that has just ended. */
+function programOf(pid: string): string[] {
+  try {
+    return [readlinkSync(`/proc/${pid}/exe`)];
+  } catch {
+    return [];
+  }
+}

@@ -24,7 +24,7 @@ class Witness {
 
   /** Of all objects, and of what never became one. */
   async chunks(): Promise<number> {
-    const jsm = await this.#connection.jetstreamManager();
+    const jsm = await this.#connection.jetstreamManager({ timeout: 30_000 });
     const { state } = await jsm.streams.info(`OBJ_${this.#bucket}`, { subjects_filter: `$O.${this.#bucket}.C.>` });
     return Object.values(state.subjects ?? {}).reduce((sum, count) => sum + count, 0);
   }
@@ -41,7 +41,9 @@ class Witness {
   async corrupt(key: string, bytes: Uint8Array): Promise<void> {
     const info = await (await this.store()).info(key);
     const subject = `$O.${this.#bucket}.C.${info?.nuid}`;
-    await (await this.#connection.jetstreamManager()).streams.purge(`OBJ_${this.#bucket}`, { filter: subject });
+    await (await this.#connection.jetstreamManager({ timeout: 30_000 })).streams.purge(`OBJ_${this.#bucket}`, {
+      filter: subject,
+    });
     if (bytes.length > 0) await this.#connection.jetstream().publish(subject, bytes);
   }
 
@@ -196,6 +198,8 @@ describeWithNats('staging with NATS', () => {
 
 describeWithNats('staging with a NATS server that goes away', () => {
   const bucket = 'mortal';
+  /** They share a disk, and each writes hundreds of megabytes. */
+  const GUARD_MS = 180_000;
   const storeOn = (server: NatsServer): Store => ({ type: 'nats', servers: server.url, bucket, create: true });
 
   /**
@@ -233,18 +237,22 @@ describeWithNats('staging with a NATS server that goes away', () => {
     await after.close();
   });
 
-  test.concurrent('in the middle of staging: it rejects, and no file appears', async () => {
-    await using ground = await mortal();
-    const { server, sandbox } = ground;
-    await sandbox.files.mkdir('landing');
-    const staging = expect(sandbox.stage('big', 'landing/big')).rejects.toMatchObject({ code: 'TIMED_OUT' });
-    await until(async () => (await sandbox.exec('ls -A landing')).stdout !== '');
-    await server.kill();
-    await staging;
-    await until(async () => (await sandbox.exec('ls -A landing')).stdout === '');
-    await server.start();
-    expect((await sandbox.stage('big', 'landing/big')).sizeBytes).toBe(300 * MB);
-  });
+  test.concurrent(
+    'in the middle of staging: it rejects, and no file appears',
+    async () => {
+      await using ground = await mortal();
+      const { server, sandbox } = ground;
+      await sandbox.files.mkdir('landing');
+      const staging = expect(sandbox.stage('big', 'landing/big')).rejects.toMatchObject({ code: 'TIMED_OUT' });
+      await until(async () => (await sandbox.exec('ls -A landing')).stdout !== '');
+      await server.kill();
+      await staging;
+      await until(async () => (await sandbox.exec('ls -A landing')).stdout === '');
+      await server.start();
+      expect((await sandbox.stage('big', 'landing/big')).sizeBytes).toBe(300 * MB);
+    },
+    GUARD_MS,
+  );
 
   test.concurrent('before: it rejects with TIMED_OUT and the last error, and works when the server is back', async () => {
     await using ground = await mortal();
@@ -260,10 +268,12 @@ describeWithNats('staging with a NATS server that goes away', () => {
     expect((await sandbox.publish('in')).sizeBytes).toBe(1);
   });
 
-  test.concurrent('for good: close() still ends, and so does the program', async () => {
-    await using ground = await mortal();
-    const { server } = ground;
-    const running = program(`
+  test.concurrent(
+    'for good: close() still ends, and so does the program',
+    async () => {
+      await using ground = await mortal();
+      const { server } = ground;
+      const running = program(`
       const manager = new SandboxManager({ store: ${JSON.stringify(storeOn(server))} });
       const sandbox = await manager.open({ image: ${JSON.stringify(IMAGES.alpine)} });
       await sandbox.files.write('in', 'x');
@@ -276,9 +286,11 @@ describeWithNats('staging with a NATS server that goes away', () => {
       await manager.close();
       console.log('closed');
     `);
-    await running.line();
-    await server.kill();
-    running.child.kill('SIGUSR2');
-    expect(await running.ended).toMatchObject({ code: 0, output: 'ready\nclosed\n' });
-  });
+      await running.line();
+      await server.kill();
+      running.child.kill('SIGUSR2');
+      expect(await running.ended).toMatchObject({ code: 0, output: 'ready\nclosed\n' });
+    },
+    GUARD_MS,
+  );
 });

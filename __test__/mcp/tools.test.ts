@@ -94,7 +94,7 @@ describeWithEngine('the MCP server’s tools', () => {
     const wrong = await call(client, 'sandbox_exec', { command: 7 });
     expect(wrong.isError).toBe(true);
     expect(wrong.structuredContent).toMatchObject({ ok: false, code: 'INVALID_ARGUMENT' });
-    const image = await call(client, 'sandbox_open', { image: 'no/such:image', session: 'other' });
+    const image = await call(client, 'sandbox_open', { image: 'localhost:1/no/such:image', session: 'other' });
     expect(image.isError).toBe(true);
     expect(image.structuredContent).toMatchObject({ ok: false, code: 'IMAGE_NOT_FOUND' });
   });

@@ -10,7 +10,8 @@ const FOLDER = path.resolve(__dirname, '../../examples');
 /** What an example prints when it did what it is there to show. */
 const TELLING: Record<string, RegExp> = {
   'agent-loop.mjs': /timed out: true, exit code \d+, nothing left running/,
-  'ai-sdk-agent.mjs': /… month 2: 90\n.*The total: 420\..*a person approves sandbox_fs_delete.*The program is gone\./s,
+  'ai-sdk-agent.mjs':
+    /… month \d: \d+\n.*The total: 420\..*a person approves sandbox_fs_delete.*The program is gone\./s,
   'data-analysis.mjs': /api 16667 172 .*report\.csv: \d+ bytes.*destroy/s,
   'multi-agent-workflow.mjs': /FAIL: many spaces.*PASS.*1 sandbox was shared: workflow:.*1 sandbox closed/s,
   'web-server.mjs': /GET \/about → visit 2, interfaces of the sandbox: lo\n.*nobody answers/s,

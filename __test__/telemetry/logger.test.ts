@@ -21,7 +21,7 @@ describeWithEngine('a logger', () => {
     const { lines, logger } = book();
     const manager = testManager({ logger });
     await manager.run({ runtime: 'bash', code: 'printf hush; exit 4' });
-    await expect(manager.run({ runtime: 'bash', code: 'true', image: 'cofferdam/no:1' })).rejects.toThrow();
+    await expect(manager.run({ runtime: 'bash', code: 'true', image: 'localhost:1/no:1' })).rejects.toThrow();
     const runs = lines.filter(([, message]) => message.startsWith('sandbox_run'));
     const [id, other] = [runs[0]?.[2].run_id, runs[2]?.[2].run_id];
     expect(runs).toEqual([
@@ -42,14 +42,14 @@ describeWithEngine('a logger', () => {
           artifacts_count: 0,
         },
       ],
-      ['info', 'sandbox_run_started', { run_id: other, runtime: 'bash', image: 'cofferdam/no:1' }],
+      ['info', 'sandbox_run_started', { run_id: other, runtime: 'bash', image: 'localhost:1/no:1' }],
       [
         'error',
         'sandbox_run_failed',
         {
           run_id: other,
           runtime: 'bash',
-          image: 'cofferdam/no:1',
+          image: 'localhost:1/no:1',
           duration_ms: expect.any(Number),
           code: 'IMAGE_NOT_FOUND',
         },

@@ -74,7 +74,7 @@ describeWithEngine('sandbox_open and sandbox_close', () => {
   });
 
   test('say which image cannot be had, and nothing of where it was looked for', async () => {
-    const failure = await refused(tools(manager), 'sandbox_open', { image: 'no-such-image-anywhere:1' });
+    const failure = await refused(tools(manager), 'sandbox_open', { image: 'localhost:1/no-such-image-anywhere:1' });
     expect(failure).toMatchObject({
       code: 'IMAGE_NOT_FOUND',
       error: expect.stringContaining('no-such-image-anywhere:1'),

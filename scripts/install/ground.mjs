@@ -29,7 +29,14 @@ export class Ground {
   home(name) {
     const home = path.join(this.folder, name);
     mkdirSync(home, { recursive: true });
-    writeFileSync(path.join(home, '.npmrc'), `${this.registry.npmrc}fund=false\naudit=false\nupdate-notifier=false\n`);
+    const habits = [
+      'fund=false',
+      'audit=false',
+      'update-notifier=false',
+      'fetch-retries=5',
+      'fetch-retry-mintimeout=1000',
+    ];
+    writeFileSync(path.join(home, '.npmrc'), `${this.registry.npmrc}${habits.join('\n')}\n`);
     return home;
   }
 

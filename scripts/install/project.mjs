@@ -8,7 +8,7 @@ import { ROOT } from '../workspace.mjs';
 
 const SOURCES = path.join(ROOT, '__test__/install');
 /** A guard against what hangs, not a measure. */
-const PATIENCE_MS = 90_000;
+const PATIENCE_MS = 300_000;
 
 export class Project {
   /**

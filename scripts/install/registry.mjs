@@ -63,7 +63,8 @@ function configuration(folder, uplink) {
     storage: path.join(folder, 'storage'),
     web: { enable: false },
     auth: {},
-    uplinks: { usual: { url: uplink, maxage: '1h' } },
+    // One answer that fails to come does not close the way for minutes; npm asks again.
+    uplinks: { usual: { url: uplink, maxage: '1h', timeout: '60s', max_fails: 1000, fail_timeout: '1s' } },
     packages: { cofferdam: ours, 'cofferdam-*': ours, '**': { access: '$all', proxy: 'usual' } },
     log: { type: 'stdout', format: 'pretty', level: 'error' },
     max_body_size: '100mb',

@@ -41,7 +41,8 @@ export async function ensureTools() {
     removeOthers();
     mkdirSync(draft, { recursive: true });
     for (const file of ['package.json', 'package-lock.json']) cpSync(path.join(SOURCE, file), path.join(draft, file));
-    await run('npm', ['install', '--ignore-scripts', '--no-save', '--loglevel=error'], { cwd: draft, output: 'keep' });
+    const flags = ['--ignore-scripts', '--no-save', '--loglevel=error', '--fetch-retries=5'];
+    await run('npm', ['install', ...flags], { cwd: draft, output: 'keep' });
     renameSync(draft, folder);
   }
   const file = (name) => path.join(folder, 'node_modules', name);

@@ -31,14 +31,19 @@ const reader = await scriptedModel(sdk, (prompt, step) =>
 );
 seen.agent = JSON.parse((await new Agent({ ...settings, model: reader }).generate({ prompt: 'Read it.' })).text);
 
-// A command that takes its time, streamed.
-const slow = 'for i in 1 2 3; do echo "line $i"; sleep 0.3; done';
+// A command that goes on when what it printed was seen, streamed.
+const sandbox = await manager.open({ scope });
+const slow = 'for i in 1 2 3; do echo "line $i"; until [ -e seen$i ] || [ $i = 3 ]; do sleep 0.05; done; done';
 const talker = await scriptedModel(sdk, (_, step) =>
   step === 1 ? { name: 'sandbox_exec', input: { command: slow } } : 'Done.',
 );
 const streamed = streamText({ ...settings, model: talker, prompt: 'Go.' });
 const parts = [];
-for await (const part of streamed.fullStream) parts.push(part);
+for await (const part of streamed.fullStream) {
+  parts.push(part);
+  if (part.type !== 'tool-result' || !part.preliminary) continue;
+  for (const [, line] of part.output.stdout.matchAll(/line (\d)/g)) await sandbox.files.write(`seen${line}`, '');
+}
 seen.stream = parts
   .filter(({ type }) => type === 'tool-result')
   .map(({ preliminary = false, output }) => ({ preliminary, output }));
@@ -50,7 +55,6 @@ const clumsy = await scriptedModel(sdk, (prompt, step) =>
 seen.wrong = JSON.parse((await generateText({ ...settings, model: clumsy, prompt: '' })).text);
 
 // Aborted in the middle of a command.
-const sandbox = await manager.open({ scope });
 const count = async () =>
   (await sandbox.exec('cat /proc/[0-9]*/cmdline | tr "\\0" " " | grep -c "[s]leep 1004"')).stdout.trim();
 const sleeper = await scriptedModel(sdk, () => ({

@@ -212,7 +212,7 @@ async fn a_busy_registry_is_asked_again_and_a_silent_or_absent_one_is_named() {
     Pulling::new().pull(&registry, "a:1").await.unwrap();
 
     let silent = FakeRegistry::start(|_| Answer::silent()).await;
-    let error = Pulling::new().pull(&silent, "a:1").await.unwrap_err();
+    let error = Pulling::impatient().pull(&silent, "a:1").await.unwrap_err();
     assert_eq!(error.kind, ImageErrorKind::Timeout, "{error}");
     assert!(error.message.contains("did not answer within 0.7 s"), "{error}");
 

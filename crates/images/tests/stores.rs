@@ -5,10 +5,11 @@ mod support;
 use std::os::fd::AsFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::Path;
+use std::sync::PoisonError;
 use std::time::{Duration, SystemTime};
 
-use cofferdam_images::{ImageErrorKind, ImageStore, PruneOptions, PullPolicy};
-use support::{Layer, Place, User, gzip, image, in_overlay, is_root, layout, plain, skipped};
+use cofferdam_images::{ImageErrorKind, ImageStore, PruneOptions, Pruned, PullPolicy};
+use support::{FORKING, Layer, Place, User, gzip, image, in_overlay, is_root, layout, output, plain, skipped};
 use tar::EntryType;
 
 /// Loads an image of these layers.
@@ -21,6 +22,13 @@ async fn load(place: &Place, store: &ImageStore, name: &str, layers: Vec<Vec<u8>
 
 fn one(name: &str) -> Vec<u8> {
     Layer::new().file(name, name).finish()
+}
+
+/// While no other test forks.
+#[allow(clippy::await_holding_lock, reason = "each test has a thread of its own, and nobody on this one waits for it")]
+async fn prune(store: &ImageStore, options: PruneOptions) -> Pruned {
+    let _alone = FORKING.lock().unwrap_or_else(PoisonError::into_inner);
+    store.prune(options).await.unwrap()
 }
 
 #[tokio::test]
@@ -38,9 +46,9 @@ async fn images_share_layers_and_prune_leaves_what_is_used() {
 
     // Somebody else's store on the same folder, as another process has it.
     let other = ImageStore::new(place.path("store"));
-    assert_eq!(other.prune(PruneOptions::default()).await.unwrap(), Default::default());
+    assert_eq!(prune(&other, PruneOptions::default()).await, Default::default());
     drop(second.lease);
-    let pruned = other.prune(PruneOptions::default()).await.unwrap();
+    let pruned = prune(&other, PruneOptions::default()).await;
     assert_eq!((pruned.images, pruned.layers, pruned.bytes), (vec![second.id], 1, 6));
     assert!(first.layers.iter().all(|layer| layer.is_dir()) && !second.layers[1].exists());
     let error = store.prepare("test/second:1", PullPolicy::Never, None).await.unwrap_err();
@@ -49,9 +57,9 @@ async fn images_share_layers_and_prune_leaves_what_is_used() {
     // A copy of the descriptor holds as well, in whatever process it is.
     let copy = first.lease.as_fd().try_clone_to_owned().unwrap();
     drop(first.lease);
-    assert_eq!(other.prune(PruneOptions::default()).await.unwrap().images.len(), 0);
+    assert_eq!(prune(&other, PruneOptions::default()).await.images.len(), 0);
     drop(copy);
-    assert_eq!(other.prune(PruneOptions::default()).await.unwrap().layers, 2);
+    assert_eq!(prune(&other, PruneOptions::default()).await.layers, 2);
     for part in ["layers", "images", "names", "seams", "locks", "drafts"] {
         assert_eq!(std::fs::read_dir(place.path("store").join(part)).unwrap().count(), 0, "{part}");
     }
@@ -72,18 +80,15 @@ async fn prune_takes_the_oldest_first_and_only_as_much_as_it_is_told() {
         ids.push(image.id);
     }
     let day = Duration::from_secs(86_400);
-    let pruned = store.prune(PruneOptions { unused_for: Some(25 * day), keep_bytes: None }).await.unwrap();
+    let pruned = prune(&store, PruneOptions { unused_for: Some(25 * day), keep_bytes: None }).await;
     assert_eq!(pruned.images, ids[..1]);
-    let pruned = store.prune(PruneOptions { unused_for: None, keep_bytes: Some(1500) }).await.unwrap();
+    let pruned = prune(&store, PruneOptions { unused_for: None, keep_bytes: Some(1500) }).await;
     assert_eq!((pruned.images, pruned.bytes), (ids[1..2].to_vec(), 1000));
-    let pruned = store.prune(PruneOptions { unused_for: Some(25 * day), keep_bytes: Some(0) }).await.unwrap();
+    let pruned = prune(&store, PruneOptions { unused_for: Some(25 * day), keep_bytes: Some(0) }).await;
     assert_eq!(pruned, Default::default());
     // To prepare is to use.
     store.prepare(&ids[2], PullPolicy::Never, None).await.unwrap();
-    assert_eq!(
-        store.prune(PruneOptions { unused_for: Some(day), keep_bytes: None }).await.unwrap(),
-        Default::default()
-    );
+    assert_eq!(prune(&store, PruneOptions { unused_for: Some(day), keep_bytes: None }).await, Default::default());
     assert_eq!(store.list().unwrap().len(), 1);
 }
 
@@ -107,7 +112,7 @@ async fn what_a_killed_process_left_is_made_anew_and_swept() {
     assert_eq!(std::fs::read_to_string(image.layers[0].join("file")).unwrap(), "file");
     assert!(!image.layers[0].join("half").exists() && !draft.exists());
     std::fs::create_dir_all(draft.join("fs")).unwrap();
-    store.prune(PruneOptions::default()).await.unwrap();
+    prune(&store, PruneOptions::default()).await;
     let left: Vec<_> =
         std::fs::read_dir(place.path("store/drafts")).unwrap().map(|entry| entry.unwrap().path()).collect();
     assert_eq!(left, [busy]);
@@ -266,7 +271,7 @@ async fn folders_that_a_layer_does_not_describe_stay_as_they_were() {
     assert!(seen.starts_with(expected), "{seen}");
     assert!(seen.contains("tmp:\nx\n") && seen.contains("home:\ndeep\n"), "{seen}");
     drop(image);
-    store.prune(PruneOptions::default()).await.unwrap();
+    prune(&store, PruneOptions::default()).await;
     assert_eq!(std::fs::read_dir(place.path("store/seams")).unwrap().count(), 0);
 }
 
@@ -340,7 +345,8 @@ fn again_with(mount: &str, test: &str) {
     let script = format!("cd \"$1\" && {mount} mounted && {MOUNTED}=\"$1/mounted\" exec \"$2\" --exact \"$3\"");
     let mut command = std::process::Command::new("unshare");
     command.args(["--mount", "sh", "-euc", &script, "sh"]).arg(place.path(""));
-    let output = command.arg(std::env::current_exe().unwrap()).arg(test).output().unwrap();
+    command.arg(std::env::current_exe().unwrap()).arg(test);
+    let output = output(command);
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success() && said.contains("1 passed"), "{said}{}", String::from_utf8_lossy(&output.stderr));
 }

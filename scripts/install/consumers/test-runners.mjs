@@ -2,6 +2,9 @@
 
 import { versionOf } from '../tools.mjs';
 
+/** Of one test: their own is a measure of quick units. */
+const HANG_GUARD = '--testTimeout=60000';
+
 export const testRunners = [
   {
     name: 'jest, two test files in one process',
@@ -9,7 +12,7 @@ export const testRunners = [
     async visit(ground) {
       const project = await ground.installed('jest', { consumer: 'jest' });
       const jest = ground.tools.path('jest/bin/jest.js');
-      await project.visit(process.execPath, [jest, '--rootDir', '.', '--runInBand']);
+      await project.visit(process.execPath, [jest, '--rootDir', '.', '--runInBand', HANG_GUARD]);
     },
   },
   ...['forks', 'threads'].map((pool) => ({
@@ -18,7 +21,7 @@ export const testRunners = [
     async visit(ground) {
       const project = await ground.installed(`vitest-${pool}`, { consumer: 'vitest' });
       const vitest = ground.tools.path('vitest/vitest.mjs');
-      await project.visit(ground.tools.node('24'), [vitest, 'run', '--globals', '--pool', pool]);
+      await project.visit(ground.tools.node('24'), [vitest, 'run', '--globals', '--pool', pool, HANG_GUARD]);
     },
   })),
 ];

@@ -126,12 +126,15 @@ impl Manager {
         };
         giving_up.cancel();
         // Closing the manager waits for it: a program that then exits leaves nothing.
+        let inner = Arc::clone(&self.0);
         self.background().spawn(async move {
-            if let Ok(Ok(opened)) = opening.await
-                && opened.created
-                && opened.sandbox.opens.load(Ordering::Acquire) == 1
-            {
-                let _ = opened.sandbox.close().await;
+            let Ok(Ok(Opened { sandbox, created: true })) = opening.await else { return };
+            // Nobody opens it between the look and the end of it.
+            let slot = inner.register.slot(sandbox.key());
+            let mut slot = slot.lock().await;
+            if sandbox.opens.load(Ordering::Acquire) == 1 {
+                let _ = sandbox.close().await;
+                *slot = None;
             }
         });
         Err(given_up)

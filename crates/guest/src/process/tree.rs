@@ -7,6 +7,7 @@ use std::collections::{HashMap, HashSet};
 use std::fs;
 
 use cofferdam_protocol::Killed;
+use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process};
 
 /// Of a bomb's thousands, a few tell enough.
@@ -79,8 +80,12 @@ pub(crate) enum Written {
 /// What the tree below each supervisor has written to disk so far.
 pub(crate) fn written(supervisors: &[i32]) -> HashMap<i32, Written> {
     let of = |pid: i32| -> Option<u64> {
-        let io = fs::read_to_string(format!("/proc/{pid}/io")).ok()?;
-        io.lines().find_map(|line| line.strip_prefix("write_bytes: ")?.parse().ok())
+        match fs::read_to_string(format!("/proc/{pid}/io")) {
+            Ok(io) => io.lines().find_map(|line| line.strip_prefix("write_bytes: ")?.parse().ok()),
+            // It has ended since it was listed: what it wrote is counted for whoever reaped it.
+            Err(error) if [Errno::NOENT, Errno::SRCH].contains(&Errno::from_io_error(&error)?) => Some(0),
+            Err(_) => None,
+        }
     };
     let tree = |supervisor: i32| below(supervisor).into_iter().chain([supervisor]);
     let total = |supervisor: i32| match tree(supervisor).map(of).collect::<Option<Vec<u64>>>() {

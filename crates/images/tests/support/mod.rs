@@ -6,7 +6,8 @@ use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Output, Stdio};
+use std::sync::{Mutex, PoisonError};
 
 use sha2::{Digest, Sha256};
 use tar::{EntryType, Header};
@@ -272,9 +273,22 @@ pub(crate) fn in_overlay(layers: &[PathBuf], place: &Place, user: User, script: 
     };
     let mount = format!("mount -t overlay overlay -o {options}lowerdir=\"$LOWERS\" \"$MERGED\" && {script}");
     command.args(["--mount", "sh", "-euc", &mount]).env("LOWERS", lowers.join(":")).env("MERGED", &merged);
-    let output = command.output().unwrap();
+    let output = output(command);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
+}
+
+/// Held by whoever forks, until the child has become its program: before that it has a copy of every descriptor of this
+/// process, and so holds the locks of other tests' leases.
+pub(crate) static FORKING: Mutex<()> = Mutex::new(());
+
+/// What a program printed.
+pub(crate) fn output(mut command: Command) -> Output {
+    let child = {
+        let _alone = FORKING.lock().unwrap_or_else(PoisonError::into_inner);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    };
+    child.wait_with_output().unwrap()
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -144,14 +144,23 @@ impl Pulling {
         Pulling::with_config(None)
     }
 
+    /// For a registry that never answers.
+    pub(crate) fn impatient() -> Pulling {
+        Pulling::with(None, Duration::from_millis(700))
+    }
+
     pub(crate) fn with_config(config: Option<&str>) -> Pulling {
+        Pulling::with(config, Duration::from_secs(30))
+    }
+
+    fn with(config: Option<&str>, patience: Duration) -> Pulling {
         let place = Place::new();
         let path = config.map(|config| {
             std::fs::write(place.path("config.json"), config).unwrap();
             place.path("config.json")
         });
         let docker_config = Some(path.unwrap_or_else(|| place.path("no-config.json")));
-        let options = StoreOptions { docker_config, patience: Duration::from_millis(700), ..StoreOptions::default() };
+        let options = StoreOptions { docker_config, patience, ..StoreOptions::default() };
         Pulling { store: ImageStore::with(place.path("store"), options), place }
     }
 

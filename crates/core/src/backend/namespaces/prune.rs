@@ -26,7 +26,8 @@ pub(super) fn prune(
     let mut report = PruneReport::default();
     for handle in state.handles()? {
         let folder = state.folder(&handle);
-        if State::is_held(&folder) || age(&folder) < request.older_than {
+        // One that is gone since it was listed was just buried by its own.
+        if State::is_held(&folder) || !folder.exists() || age(&folder) < request.older_than {
             continue;
         }
         // One without a lock has just been made, unless it is old.
