@@ -155,9 +155,9 @@ impl GuestEnd {
         }
     }
 
-    /// Stays, and says nothing more.
+    /// Stays until it is asked to end, and says nothing more.
     pub async fn linger(mut self) {
-        while self.request().await.is_some() {}
+        while !matches!(self.request().await, None | Some((_, Request::End))) {}
     }
 }
 
