@@ -10,10 +10,13 @@ const hasEngine = existsSync('/var/run/docker.sock') && process.getuid?.() === 0
 const describeWithArchives = hasEngine ? describeOnNamespaces : describe.skip;
 
 describeWithArchives('a file of docker save as an image, on namespaces', () => {
-  const folder = mkdtempSync(path.join(tmpdir(), 'cofferdam-images-'));
-  const archive = path.join(folder, 'alpine.tar');
+  let folder: string;
+  let archive: string;
 
+  // Here, because a suite that is skipped cleans nothing up.
   beforeAll(async () => {
+    folder = mkdtempSync(path.join(tmpdir(), 'cofferdam-images-'));
+    archive = path.join(folder, 'alpine.tar');
     await pipeline(await new Docker().getImage('alpine:3.19').get(), createWriteStream(archive));
   });
 
