@@ -22,6 +22,13 @@ describeWithEngine.each([IMAGES.alpine, IMAGES.debian])('limits on %s', (image) 
     await sandbox.close();
   });
 
+  test('hold for a process whose name is no text', async () => {
+    const sandbox = await manager.open({ session: 'isolated', limits: { memoryMb: 64 } });
+    const hungry = `printf '\\377' > /proc/$$/comm; held=$(head -c 150m /dev/zero | tr '\\0' a); echo "\${#held}"`;
+    expect(await sandbox.exec(hungry)).toMatchObject({ exitCode: 137, oomKilled: true, stdout: '' });
+    await sandbox.close();
+  });
+
   test('cannot be raised beyond the policy, nor set to nonsense', async () => {
     const strict = testManager({ defaults: { image }, policy: { maxLimits: { memoryMb: 256, workspaceMb: 50 } } });
     const sandbox = await strict.open();
@@ -49,8 +56,9 @@ describeWithEngine.each([IMAGES.alpine, IMAGES.debian])('limits on %s', (image) 
     // Still usable: what deletes is left alone, and then there is room again.
     expect((await sandbox.exec('ls; rm big; echo gone')).stdout).toBe('big\ngone\n');
     await sandbox.files.write('more', 'x'.repeat(1_000_000));
-    const before = (await innocent.read()).chunks.length;
-    await until(async () => (await innocent.read()).chunks.length > before);
+    const before = await innocent.read();
+    expect(before.done).toBe(false);
+    await until(async () => (await innocent.read()).chunks.length > before.chunks.length);
     await innocent.kill();
     await sandbox.close();
   });

@@ -1,5 +1,6 @@
 import { type OutputChunk, SandboxManager } from 'cofferdam';
-import { describeWithEngine, IMAGES, testManager } from '../support';
+import { isNamespaces } from '../ground';
+import { describeWithEngine, IMAGES, testManager, until } from '../support';
 
 async function collect(chunks: AsyncIterable<OutputChunk>): Promise<OutputChunk[]> {
   const all: OutputChunk[] = [];
@@ -142,5 +143,38 @@ describeWithEngine.each([['debian'], ['alpine']] as const)('processes on the %s 
     // A hang guard: it took 30 and 5 seconds once.
     expect(Date.now() - began).toBeLessThan(4_500);
     await chunks.return?.();
+  });
+});
+
+describeWithEngine('a process whose first thread has ended', () => {
+  const manager = testManager({ defaults: { image: isNamespaces ? 'host' : 'python:3.11-slim' } });
+
+  /** The kernel calls it a zombie, but its other thread works on. */
+  const headless = (work: string) => [
+    'python3',
+    '-c',
+    `import ctypes, platform, threading, time
+def work():
+    while not open('/proc/self/stat').read().split(') ')[1].startswith('Z'): time.sleep(0.01)
+    ${work}
+threading.Thread(target=work).start()
+ctypes.CDLL(None).syscall({'x86_64': 60, 'aarch64': 93}[platform.machine()], 0)`,
+  ];
+  test('is ended like any other', async () => {
+    const sandbox = await manager.open({ session: 'isolated' });
+    const process = await sandbox.spawn(headless(`while True: print('alone', flush=True); time.sleep(0.01)`));
+    await until(async () => text((await process.read()).chunks, 'stdout').startsWith('alone\n'));
+    await process.kill();
+    // By name: it has no command line any more.
+    expect((await sandbox.exec('grep -h "(python" /proc/[0-9]*/stat')).stdout).toBe('');
+    await sandbox.close();
+  });
+
+  test('counts for the memory that it has', async () => {
+    const sandbox = await manager.open({ session: 'isolated', limits: { memoryMb: 96 } });
+    const greedy = headless(`held = b'a' * (200 << 20); print('held', flush=True)`);
+    const { exitCode, oomKilled, stdout } = await sandbox.exec(greedy);
+    expect({ exitCode, oomKilled, stdout }).toEqual({ exitCode: 137, oomKilled: true, stdout: '' });
+    await sandbox.close();
   });
 });

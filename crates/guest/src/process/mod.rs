@@ -8,6 +8,7 @@ mod output;
 mod pump;
 mod raw;
 mod spill;
+mod stat;
 mod state;
 mod streams;
 mod table;

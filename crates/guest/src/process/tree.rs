@@ -7,21 +7,15 @@ use std::collections::{HashMap, HashSet};
 use std::fs;
 
 use cofferdam_protocol::Killed;
-use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process};
+
+use super::stat::{self, Stat};
 
 /// Of a bomb's thousands, a few tell enough.
 const DESCRIBED: usize = 64;
 
 /// Passes over `/proc` before the stopped part of a tree is killed anyway.
 const MAX_PASSES: usize = 64;
-
-#[derive(Debug, Clone, Copy)]
-struct Entry {
-    pid: i32,
-    parent: i32,
-    zombie: bool,
-}
 
 /// Sends `signal` to every process below `supervisor`.
 pub(crate) fn signal(supervisor: i32, signal: Signal) {
@@ -82,8 +76,9 @@ pub(crate) fn written(supervisors: &[i32]) -> HashMap<i32, Written> {
     let of = |pid: i32| -> Option<u64> {
         match fs::read_to_string(format!("/proc/{pid}/io")) {
             Ok(io) => io.lines().find_map(|line| line.strip_prefix("write_bytes: ")?.parse().ok()),
-            // It has ended since it was listed: what it wrote is counted for whoever reaped it.
-            Err(error) if [Errno::NOENT, Errno::SRCH].contains(&Errno::from_io_error(&error)?) => Some(0),
+            // It has ended since it was listed, or is about to, when the kernel may refuse: what it wrote is counted for
+            // whoever reaps it.
+            Err(_) if Stat::read(pid).is_none_or(|stat| stat.is_over) => Some(0),
             Err(_) => None,
         }
     };
@@ -103,48 +98,19 @@ fn send(pids: &[i32], signal: Signal) {
 }
 
 fn below(root: i32) -> Vec<i32> {
-    let mut children: HashMap<i32, Vec<Entry>> = HashMap::new();
-    for entry in entries() {
-        children.entry(entry.parent).or_default().push(entry);
+    let mut children: HashMap<i32, Vec<(i32, Stat)>> = HashMap::new();
+    for (pid, stat) in stat::pids().filter_map(|pid| Some((pid, Stat::read(pid)?))) {
+        children.entry(stat.parent).or_default().push((pid, stat));
     }
     let mut found = Vec::new();
     let mut pending = vec![root];
     while let Some(parent) = pending.pop() {
-        for entry in children.remove(&parent).unwrap_or_default() {
-            pending.push(entry.pid);
-            if !entry.zombie {
-                found.push(entry.pid);
+        for (pid, stat) in children.remove(&parent).unwrap_or_default() {
+            pending.push(pid);
+            if !stat.is_over {
+                found.push(pid);
             }
         }
     }
     found
-}
-
-fn entries() -> impl Iterator<Item = Entry> {
-    fs::read_dir("/proc").into_iter().flatten().flatten().filter_map(|entry| {
-        let pid: i32 = entry.file_name().to_str()?.parse().ok()?;
-        let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
-        parse_stat(pid, &stat)
-    })
-}
-
-/// `pid (name) state parent …`, where the name may itself hold parentheses and spaces.
-fn parse_stat(pid: i32, stat: &[u8]) -> Option<Entry> {
-    let after_name = stat.iter().rposition(|byte| *byte == b')')? + 1;
-    let mut fields = stat[after_name..].split(|byte| *byte == b' ').filter(|field| !field.is_empty());
-    let state = fields.next()?;
-    let parent = std::str::from_utf8(fields.next()?).ok()?.parse().ok()?;
-    Some(Entry { pid, parent, zombie: matches!(state, b"Z" | b"X") })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_name_with_parentheses_does_not_confuse() {
-        let entry = parse_stat(7, b"7 (a) R 1 (b)) Z 42 7 7 0").unwrap();
-        assert_eq!((entry.parent, entry.zombie), (42, true));
-        assert!(parse_stat(7, b"garbage").is_none());
-    }
 }

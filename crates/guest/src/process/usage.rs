@@ -2,6 +2,9 @@
 
 use std::cell::Cell;
 use std::fs;
+use std::path::PathBuf;
+
+use super::stat::{Stat, pids};
 
 thread_local! {
     static PEAK: Cell<u64> = const { Cell::new(0) };
@@ -23,12 +26,11 @@ pub(crate) struct Usage {
 pub(crate) fn now() -> Usage {
     let tick_us = 1_000_000 / rustix::param::clock_ticks_per_second().max(1);
     let mut usage = Usage::default();
-    for pid in processes() {
-        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-        let Some((ticks, threads)) = parse_stat(&stat) else { continue };
+    for pid in pids() {
+        let Some(stat) = Stat::read(pid) else { continue };
         let (resident, memory) = sizes(pid);
-        usage.cpu_us += ticks * tick_us;
-        usage.tasks += threads;
+        usage.cpu_us += stat.ticks * tick_us;
+        usage.tasks += stat.threads;
         usage.memory_bytes += memory;
         usage.resident_bytes += resident;
     }
@@ -36,9 +38,13 @@ pub(crate) fn now() -> Usage {
     usage
 }
 
-fn processes() -> impl Iterator<Item = i32> {
-    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+/// Where the kernel tells of a process: as a whole, then by its threads. It does not tell the memory of one whose first
+/// thread has ended, except by the others.
+fn folders(pid: i32) -> impl Iterator<Item = PathBuf> {
+    let whole = PathBuf::from(format!("/proc/{pid}"));
+    let tasks = whole.join("task");
+    let threads = std::iter::once_with(|| fs::read_dir(tasks).into_iter().flatten().flatten()).flatten();
+    std::iter::once(whole).chain(threads.map(|thread| thread.path()))
 }
 
 /// Bytes of one process that are its own.
@@ -48,8 +54,8 @@ pub(crate) fn of(pid: i32) -> u64 {
 
 /// Bytes of one process that are in memory, and those of them that are its own.
 fn sizes(pid: i32) -> (u64, u64) {
-    let statm = fs::read_to_string(format!("/proc/{pid}/statm")).unwrap_or_default();
-    let (resident, own) = parse_statm(&statm).unwrap_or_default();
+    let at = |folder: PathBuf| parse_statm(&fs::read_to_string(folder.join("statm")).ok()?);
+    let (resident, own) = folders(pid).filter_map(at).find(|(resident, _)| *resident > 0).unwrap_or_default();
     let page = rustix::param::page_size() as u64;
     (resident * page, own * page)
 }
@@ -61,11 +67,11 @@ fn sizes(pid: i32) -> (u64, u64) {
 pub(crate) fn weigh(limit: u64) -> Option<(u64, i32)> {
     // Shared memory counts for each that has it: only if that is too much, it is worth asking for shares.
     let no_file = |pid: i32| sum(pid, "status", ["RssAnon:", "RssShmem:"]);
-    if processes().filter_map(no_file).sum::<u64>() <= limit {
+    if pids().filter_map(no_file).sum::<u64>() <= limit {
         return None;
     }
     let share = |pid: i32| (sum(pid, "smaps_rollup", ["Pss_Anon:", "Pss_Shmem:"]).unwrap_or_else(|| of(pid)), pid);
-    let shares: Vec<(u64, i32)> = processes().map(share).collect();
+    let shares: Vec<(u64, i32)> = pids().map(share).collect();
     let all = shares.iter().map(|(bytes, _)| bytes).sum();
     let (_, largest) = shares.into_iter().filter(|(_, pid)| *pid != 1).max()?;
     Some((all, largest))
@@ -73,7 +79,9 @@ pub(crate) fn weigh(limit: u64) -> Option<(u64, i32)> {
 
 /// Lines of a file about a process, which are in KiB; those of another user may not be read.
 fn sum(pid: i32, file: &str, names: [&str; 2]) -> Option<u64> {
-    parse_sum(&fs::read_to_string(format!("/proc/{pid}/{file}")).ok()?, names)
+    // The name in it may be any bytes.
+    let at = |folder: PathBuf| parse_sum(&String::from_utf8_lossy(&fs::read(folder.join(file)).ok()?), names);
+    folders(pid).filter_map(at).find(|bytes| *bytes > 0)
 }
 
 fn parse_sum(text: &str, names: [&str; 2]) -> Option<u64> {
@@ -86,14 +94,6 @@ fn parse_sum(text: &str, names: [&str; 2]) -> Option<u64> {
 pub(crate) fn peak(memory_bytes: u64) -> u64 {
     PEAK.set(PEAK.get().max(memory_bytes));
     PEAK.get()
-}
-
-/// Ticks of the processor, and threads. The name before may itself hold parentheses and spaces.
-fn parse_stat(stat: &str) -> Option<(u64, u64)> {
-    let fields: Vec<u64> =
-        stat.rsplit_once(')')?.1.split_whitespace().skip(1).map(|word| word.parse().unwrap_or(0)).collect();
-    // utime, stime, cutime and cstime are the 14th and following, num_threads the 20th; three were skipped.
-    Some((fields.get(10..14)?.iter().sum(), *fields.get(16)?))
 }
 
 /// Pages that are resident, and those of them that are not shared.
@@ -109,10 +109,8 @@ mod tests {
 
     #[test]
     fn the_kernels_words_are_read() {
-        let stat = "7 (a) b) S 1 7 7 0 -1 4194560 100 0 0 0 5 6 7 8 20 0 3 0 100 1000 200";
-        assert_eq!(parse_stat(stat), Some((26, 3)));
         assert_eq!(parse_statm("1000 300 100 1 0 50 0"), Some((300, 200)));
-        assert_eq!((parse_stat(""), parse_statm("")), (None, None));
+        assert_eq!(parse_statm(""), None);
         assert!(now().memory_bytes > 0 && now().tasks > 0);
         assert!(now().resident_bytes >= now().memory_bytes);
         let rollup = "Pss:   9 kB\nPss_Anon:   3 kB\nPss_File:   4 kB\nPss_Shmem:   2 kB\n";
