@@ -35,7 +35,8 @@ pub(crate) struct Workspace {
     sandbox: Weak<Sandbox>,
     limit: Cell<u64>,
     used: Cell<u64>,
-    /// What the whole file system had given out when that was measured.
+    /// The least that the whole file system had given out since that was measured: others on it may free more than is
+    /// written here.
     taken: Cell<u64>,
     walked: Cell<Option<Instant>>,
     walk_cost: Cell<Duration>,
@@ -148,7 +149,9 @@ impl Workspace {
             return false;
         }
         let headroom = self.limit.get().saturating_sub(self.used.get());
-        let grown = taken(&self.folder()).saturating_sub(self.taken.get());
+        let taken = taken(&self.folder());
+        self.taken.set(self.taken.get().min(taken));
+        let grown = taken - self.taken.get();
         walked.elapsed() >= WALK || grown >= LITTLE.max(headroom / 2)
     }
 
