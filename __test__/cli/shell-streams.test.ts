@@ -1,7 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { describeOnDocker, until } from '../support';
 import { manager, shell } from './own-shell';
 import { describeWithTmux } from './pane';
@@ -72,6 +73,24 @@ describeWithTmux('what passes through cofferdam shell', () => {
     }
     pane.press('C-c');
     await pane.shows(/\/workspace #$/m);
+  });
+
+  test('ends when it is told to, though the terminal takes nothing', async () => {
+    const { pane, before, find } = await shell();
+    const program = await pane.program();
+    pane.enter('yes');
+    await pane.shows(/^y\ny$/m);
+    const thaw = pane.freeze();
+    try {
+      // Long enough for the terminal to be full.
+      await sleep(500);
+      process.kill(program, 'SIGTERM');
+      await until(() => !existsSync(`/proc/${program}`));
+    } finally {
+      thaw();
+    }
+    await until(async () => (await find()).length === 0);
+    expect(await pane.settings()).toBe(before);
   });
 });
 

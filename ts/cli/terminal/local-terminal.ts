@@ -5,11 +5,15 @@
  * the modes in which programs of the sandbox left it.
  */
 import { spawnSync } from 'node:child_process';
-import { writeSync, write as writeTo } from 'node:fs';
+import { constants, openSync, writeSync, write as writeTo } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { TerminalModes } from './modes';
 
-const STDOUT = 1;
+/** How long a full terminal is asked again and again: one that is being read has room by then. */
+const EAGER_MS = 2;
+
+/** Between two questions to one that is not. */
+const PATIENT_MS = 5;
 
 /** What may wait for a slow terminal: little, for it comes before the answer to a key. */
 const WAITING_BYTES = 64 * 1024;
@@ -22,6 +26,7 @@ const USUAL = { cols: 80, rows: 24 };
 
 export class LocalTerminal {
   readonly #modes = new TerminalModes();
+  readonly #output = openOutput();
   readonly #giveBack = () => this.release();
   readonly #seizeAgain = () => this.#raw();
   #isSeized = false;
@@ -31,6 +36,7 @@ export class LocalTerminal {
   #showing: Promise<void> | undefined;
   #fault: Error | undefined;
   #last: number | undefined;
+  #fullSince: number | undefined;
 
   static get isThere(): boolean {
     return process.stdin.isTTY === true && process.stdout.isTTY === true;
@@ -78,10 +84,10 @@ export class LocalTerminal {
     const isAmid = !this.#modes.isAlternate && this.#last !== undefined && this.#last !== 0x0a;
     const undo = `${this.#modes.restore()}${isAmid ? '\r\n' : ''}`;
     try {
-      if (undo !== '') writeSync(STDOUT, undo);
       process.stdin.setRawMode(false);
+      putNow(this.#output, undo);
     } catch {
-      // There is no terminal any more.
+      // There is no terminal any more, or it takes nothing.
     }
   }
 
@@ -110,30 +116,60 @@ export class LocalTerminal {
         this.#waitingBytes = 0;
         this.#modes.take(bytes);
         this.#last = bytes.at(-1);
-        for (let shown = 0; !this.#isSettled && shown < bytes.length; ) shown += await put(bytes.subarray(shown));
+        for (let shown = 0; !this.#isSettled && shown < bytes.length; ) shown += await this.#put(bytes.subarray(shown));
       }
     } catch (error) {
       this.#fault = error as Error;
     }
     this.#showing = undefined;
   }
+
+  /**
+   * Gives how much of it was taken. Not by `process.stdout`, which holds up the whole program for as long as a terminal is
+   * slow, and with it the key that would make it stop.
+   */
+  #put(bytes: Uint8Array): Promise<number> {
+    return new Promise((resolve, reject) => {
+      if (process.platform === 'win32') {
+        process.stdout.write(bytes, () => setImmediate(resolve, bytes.length));
+        return;
+      }
+      writeTo(this.#output, bytes, (error, count) => {
+        const isFull = error?.code === 'EAGAIN';
+        if (isFull) this.#fullSince ??= performance.now();
+        else this.#fullSince = undefined;
+        if (!error) resolve(count);
+        else if (!isFull) reject(error);
+        else if (performance.now() - (this.#fullSince ?? 0) < EAGER_MS) setImmediate(resolve, 0);
+        else setTimeout(resolve, PATIENT_MS, 0);
+      });
+    });
+  }
+}
+
+/** Even while the program ends, when nothing else can be waited for. */
+function putNow(output: number, text: string): void {
+  const late = performance.now() + SETTLED_MS;
+  const never = new Int32Array(new SharedArrayBuffer(4));
+  for (let bytes = Buffer.from(text); bytes.length > 0; ) {
+    try {
+      bytes = bytes.subarray(writeSync(output, bytes));
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'EAGAIN' || performance.now() > late) throw error;
+      Atomics.wait(never, 0, 0, PATIENT_MS);
+    }
+  }
 }
 
 /**
- * Not by `process.stdout`, which holds up the whole program for as long as a terminal is slow, and with it the key that
- * would make it stop.
+ * Standard output, opened once more: writing to it never waits, which is nobody else's business who shares the terminal.
+ * A thread that waits in the kernel for a terminal that takes nothing would hold up our end, and the line settings.
  */
-function put(bytes: Uint8Array): Promise<number> {
-  return new Promise((resolve, reject) => {
-    if (process.platform === 'win32') {
-      process.stdout.write(bytes, () => setImmediate(resolve, bytes.length));
-      return;
-    }
-    writeTo(STDOUT, bytes, (error, count) => {
-      if (!error) resolve(count);
-      // Whoever shares the terminal with us has made it so.
-      else if (error.code === 'EAGAIN') setTimeout(resolve, 5, 0);
-      else reject(error);
-    });
-  });
+function openOutput(): number {
+  try {
+    return openSync('/proc/self/fd/1', constants.O_WRONLY | constants.O_NONBLOCK | constants.O_NOCTTY);
+  } catch {
+    // Not Linux, or the terminal of another user.
+    return 1;
+  }
 }
