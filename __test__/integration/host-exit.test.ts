@@ -51,7 +51,8 @@ describeWithEngine('a host program that ends', () => {
     await again.close();
   });
 
-  test.each(['SIGTERM', 'SIGINT', 'SIGKILL'] as const)(
+  // Side by side: each waits for an orphan's timeout.
+  test.concurrent.each(['SIGTERM', 'SIGINT', 'SIGKILL'] as const)(
     'by %s dies of it, and a program that comes in time finds its session, its processes and their output',
     async (signal) => {
       const workflow = unique();

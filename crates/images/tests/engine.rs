@@ -9,9 +9,6 @@ use std::process::{Command, Stdio};
 use cofferdam_images::{Image, ImageStore, PullPolicy};
 use support::{Place, Seen, User, in_overlay, is_root, look, missing, skipped};
 
-/// Of those that the engine of the tests has.
-const IMAGES: [&str; 3] = ["alpine:3.19", "ubuntu:22.04", "python:3.11-slim"];
-
 fn docker(arguments: &[&str]) -> String {
     let output = Command::new("docker").args(arguments).output().unwrap();
     assert!(output.status.success(), "docker {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
@@ -92,24 +89,37 @@ fn differences(ours: &BTreeMap<PathBuf, Seen>, theirs: &BTreeMap<PathBuf, Seen>)
     different.map(|path| format!("{}: {:?} / {:?}", path.display(), ours.get(path), theirs.get(path))).collect()
 }
 
-#[tokio::test]
-async fn a_saved_image_unpacks_to_what_its_containers_see() {
+/// One test each, so that they go side by side.
+async fn compare_with_its_containers(name: &str) {
     if !has_engine("saved images") {
         return;
     }
-    for name in IMAGES {
-        let place = Place::new();
-        let saved = place.path("saved.tar");
-        docker(&["save", "--output", saved.to_str().unwrap(), name]);
-        let store = ImageStore::new(place.path("store"));
-        let loaded = store.load(&saved).await.unwrap();
-        assert_eq!(loaded, format!("docker.io/library/{name}"));
-        let image = store.prepare(name, PullPolicy::Never, None).await.unwrap();
-        assert_eq!(image.id, docker(&["image", "inspect", "--format", "{{.Id}}", name]));
-        let (ours, theirs) = (merged(&place, &image), exported(&place, name));
-        assert!(ours.len() > 100 || name.starts_with("alpine"), "{name} has only {} entries", ours.len());
-        assert_eq!(differences(&ours, &theirs), [""; 0], "{name}");
-    }
+    let place = Place::new();
+    let saved = place.path("saved.tar");
+    docker(&["save", "--output", saved.to_str().unwrap(), name]);
+    let store = ImageStore::new(place.path("store"));
+    let loaded = store.load(&saved).await.unwrap();
+    assert_eq!(loaded, format!("docker.io/library/{name}"));
+    let image = store.prepare(name, PullPolicy::Never, None).await.unwrap();
+    assert_eq!(image.id, docker(&["image", "inspect", "--format", "{{.Id}}", name]));
+    let (ours, theirs) = (merged(&place, &image), exported(&place, name));
+    assert!(ours.len() > 100 || name.starts_with("alpine"), "{name} has only {} entries", ours.len());
+    assert_eq!(differences(&ours, &theirs), [""; 0], "{name}");
+}
+
+#[tokio::test]
+async fn a_small_saved_image_unpacks_to_what_its_containers_see() {
+    compare_with_its_containers("alpine:3.19").await;
+}
+
+#[tokio::test]
+async fn a_saved_image_unpacks_to_what_its_containers_see() {
+    compare_with_its_containers("ubuntu:22.04").await;
+}
+
+#[tokio::test]
+async fn a_large_saved_image_unpacks_to_what_its_containers_see() {
+    compare_with_its_containers("python:3.11-slim").await;
 }
 
 #[tokio::test]
