@@ -18,12 +18,12 @@ mod linux {
 
     /// Numbers are given again; the time of its start is a process's own.
     fn started(pid: u32) -> Option<String> {
-        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        stat.rsplit_once(')')?.1.split_whitespace().nth(19).map(str::to_owned)
+        // Its name in there is cut wherever the kernel has no more room, within a character too.
+        let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
+        String::from_utf8_lossy(&stat).rsplit_once(')')?.1.split_whitespace().nth(19).map(str::to_owned)
     }
 
-    pub(super) fn this_program() -> Option<String> {
-        let pid = std::process::id();
+    pub(super) fn program(pid: u32) -> Option<String> {
         Some(format!("{} {pid} {}", world()?, started(pid)?))
     }
 
@@ -37,7 +37,7 @@ mod linux {
 /// For a label; empty where programs cannot be told apart.
 pub(super) fn this_program() -> String {
     #[cfg(target_os = "linux")]
-    return linux::this_program().unwrap_or_default();
+    return linux::program(std::process::id()).unwrap_or_default();
     #[cfg(not(target_os = "linux"))]
     return String::new();
 }
@@ -52,22 +52,25 @@ pub(super) fn is_dead(maker: &str) -> Option<bool> {
 
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
+    use std::io::Read;
+    use std::process::{Command, Stdio};
+
     use super::*;
 
     #[test]
     fn a_program_lives_while_it_runs_and_others_cannot_be_judged_from_elsewhere() {
         assert_eq!(is_dead(&this_program()), Some(false));
-        let mut child = std::process::Command::new("sleep").arg("100").spawn().unwrap();
-        let own = this_program();
-        let world = own.rsplitn(3, ' ').nth(2).unwrap().to_owned();
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap();
-        let started = stat.rsplit_once(')').unwrap().1.split_whitespace().nth(19).unwrap().to_owned();
-        let label = format!("{world} {} {started}", child.id());
-        assert_eq!(is_dead(&label), Some(false));
+        let rename = "printf 'long name in \\303' > /proc/$$/comm; echo renamed; read line";
+        let mut child =
+            Command::new("sh").args(["-c", rename]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        child.stdout.as_mut().unwrap().read_exact(&mut [0; "renamed\n".len()]).unwrap();
+        let label = linux::program(child.id()).unwrap();
+        assert_eq!(is_dead(&label), Some(false), "whatever it calls itself");
         child.kill().unwrap();
         child.wait().unwrap();
         assert_eq!(is_dead(&label), Some(true));
-        assert_eq!(is_dead(&label.replace(&world, "another-boot:pid:[1]")), None);
+        let (_, rest) = label.split_once(' ').unwrap();
+        assert_eq!(is_dead(&format!("another-boot:pid:[1] {rest}")), None);
         assert_eq!(is_dead(""), None);
     }
 }

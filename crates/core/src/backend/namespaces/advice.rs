@@ -1,10 +1,10 @@
 //! What to do where boxes cannot be made: the kernel's word for it, and what that means on this machine.
 
-use std::fs;
 use std::path::Path;
 
 use cofferdam_protocol::keeper::{Refusal, Step};
 
+use super::kernel_says;
 use crate::{Error, ErrorCode};
 
 /// What is known of the machine when something does not work.
@@ -21,15 +21,15 @@ struct Machine {
 
 impl Machine {
     fn here() -> Machine {
-        let says = |file: &str, value: &str| fs::read_to_string(file).is_ok_and(|text| text.trim() == value);
-        let of_first = fs::read_to_string("/proc/1/environ").unwrap_or_default();
+        let says = |file: &str, value: &str| kernel_says(file).trim() == value;
+        let of_first = kernel_says("/proc/1/environ");
         Machine {
             apparmor_restricts: says("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1"),
             none_allowed: says("/proc/sys/user/max_user_namespaces", "0"),
             clone_forbidden: says("/proc/sys/kernel/unprivileged_userns_clone", "0"),
             in_container: Path::new("/run/.containerenv").exists()
                 || of_first.contains("container=")
-                || is_root_an_overlay(&fs::read_to_string("/proc/self/mountinfo").unwrap_or_default()),
+                || is_root_an_overlay(&kernel_says("/proc/self/mountinfo")),
         }
     }
 }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use cofferdam_protocol::keeper::Cgroup;
 use rustix::fs::{Access, access};
 
+use super::kernel_says;
 use crate::options::Limits;
 
 /// Of the first version, each with what it is for.
@@ -26,8 +27,8 @@ pub(super) enum Hierarchy {
 
 impl Hierarchy {
     pub(super) fn here() -> Hierarchy {
-        let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-        let own = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+        let mounts = kernel_says("/proc/self/mountinfo");
+        let own = kernel_says("/proc/self/cgroup");
         let first: Vec<_> = CONTROLLERS
             .into_iter()
             .filter_map(|controller| Some((controller, first_parent(&mounts, &own, controller)?)))

@@ -35,6 +35,11 @@ use state::State;
 
 pub use setup::{SetupReport, setup};
 
+/// A file of the kernel's, or nothing. Paths in it, where something is mounted, may be any bytes.
+fn kernel_says(file: &str) -> String {
+    std::fs::read(file).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default()
+}
+
 /// Boxes of this machine's own kernel, made by this user.
 #[derive(Default)]
 pub struct Namespaces(Arc<Ground>);
