@@ -1,12 +1,10 @@
 // Many sandboxes of namespaces, opened at once by a fresh Node process: until all have answered, and what each of them costs
 // the machine while nothing happens in it.
 
-import { mkdtempSync, rmSync } from 'node:fs';
-import os from 'node:os';
-import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { summary } from '../measure.mjs';
 import { output } from '../program.mjs';
+import { inFolder } from '../scratch.mjs';
 
 const CROWD = fileURLToPath(new URL('../crowd.mjs', import.meta.url));
 
@@ -14,8 +12,7 @@ export async function crowd({ contestants, quick }) {
   if (!contestants.some(({ id }) => id === 'namespaces')) return [];
   const count = quick ? 20 : 100;
   // A place of its own, by which its processes are told from everybody else's.
-  const state = mkdtempSync(path.join(os.tmpdir(), 'cofferdam-bench-crowd-'));
-  try {
+  return inFolder('crowd', async (state) => {
     const args = ['--expose-gc', CROWD, state, String(count)];
     const { ms, hostBytes, boxBytes } = JSON.parse(await output(process.execPath, args));
     const row = (id, title, unit, value) => ({ id, title, unit, values: { namespaces: summary([value]) } });
@@ -24,7 +21,5 @@ export async function crowd({ contestants, quick }) {
       row('crowd-memory', '  memory each, idle, all told', 'MB', (hostBytes + boxBytes) / 1e6),
       row('crowd-host-memory', '    of it in the Node process', 'MB', hostBytes / 1e6),
     ];
-  } finally {
-    rmSync(state, { recursive: true, force: true });
-  }
+  });
 }

@@ -3,10 +3,7 @@
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
 import net from 'node:net';
-import os from 'node:os';
-import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { atEnd } from '../../scripts/lifetime.mjs';
@@ -14,6 +11,7 @@ import { ensureProgram, NATS } from '../../scripts/programs.mjs';
 import { summary } from '../measure.mjs';
 import { output } from '../program.mjs';
 import { labelsOf } from '../ring.mjs';
+import { inFolder } from '../scratch.mjs';
 
 const CARRIER = fileURLToPath(new URL('../tree-carrier.mjs', import.meta.url));
 const BYTES = 1_000_000_000;
@@ -21,8 +19,10 @@ const BYTES = 1_000_000_000;
 export async function staging({ quick, runId }) {
   const program = await ensureProgram(NATS);
   if (!program) throw new Error('nats-server is not here, and cannot be had');
-  const bytes = quick ? BYTES / 10 : BYTES;
-  const folder = mkdtempSync(path.join(os.tmpdir(), 'cofferdam-bench-nats-'));
+  return inFolder('nats', (folder) => through(program, folder, quick ? BYTES / 10 : BYTES, runId));
+}
+
+async function through(program, folder, bytes, runId) {
   const port = await freePort();
   const server = spawn(program, ['-a', '127.0.0.1', '-p', String(port), '-js', '-sd', folder], { stdio: 'ignore' });
   const release = atEnd(() => server.kill('SIGKILL'));
@@ -42,7 +42,6 @@ export async function staging({ quick, runId }) {
     server.kill('SIGKILL');
     await once(server, 'exit');
     release();
-    rmSync(folder, { recursive: true, force: true });
   }
 }
 

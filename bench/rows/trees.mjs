@@ -4,23 +4,21 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import {
-  createReadStream,
   existsSync,
   lstatSync,
   mkdirSync,
-  mkdtempSync,
   readdirSync,
+  readFileSync,
   readlinkSync,
   rmSync,
   writeFileSync,
 } from 'node:fs';
-import os from 'node:os';
 import path from 'node:path';
-import { pipeline } from 'node:stream/promises';
 import { fileURLToPath } from 'node:url';
 import { compare, summary, timed } from '../measure.mjs';
 import { output } from '../program.mjs';
 import { labelsOf } from '../ring.mjs';
+import { inFolder } from '../scratch.mjs';
 import { randomBytes } from './files.mjs';
 
 const CARRIER = fileURLToPath(new URL('../tree-carrier.mjs', import.meta.url));
@@ -33,8 +31,7 @@ const PER_FOLDER = 100;
 const REAL_TREES = [fileURLToPath(new URL('../../node_modules', import.meta.url)), '/usr/share'];
 
 export async function trees({ contestants, planned, quick, runId }) {
-  const home = mkdtempSync(path.join(os.tmpdir(), 'cofferdam-bench-trees-'));
-  try {
+  return inFolder('trees', async (home) => {
     const able = contestants.filter((contestant) => contestant.upload);
     const rows = [];
     const plan = planned({ rounds: 5 });
@@ -74,9 +71,7 @@ export async function trees({ contestants, planned, quick, runId }) {
     rows.push(row('trees', 'node_modules and /usr/share, in and out again', 'ms', times));
     rows.push(row('trees-memory', '  peak growth of memory', 'MiB', growths));
     return rows;
-  } finally {
-    rmSync(home, { recursive: true, force: true });
-  }
+  });
 }
 
 function bigFile(home, quick) {
@@ -99,18 +94,18 @@ function smallFiles(home, quick) {
 }
 
 async function roundTrip(tree, back, runId) {
-  const before = await look(tree);
+  const before = look(tree);
   const result = JSON.parse(
     await output(process.execPath, [CARRIER, JSON.stringify(labelsOf(runId)), 'tree', tree, back]),
   );
-  const after = await look(back);
+  const after = look(back);
   for (const [name, what] of before) assert.equal(after.get(name), what, `${tree}: ${JSON.stringify(name)}`);
   assert.equal(after.size, before.size, `${tree}: something more came back`);
   return result;
 }
 
 /** Content, mode, time and target of everything below a folder, by path; names are bytes, not all of them are text. */
-async function look(root) {
+function look(root) {
   const seen = new Map();
   const pending = [Buffer.from(root.replace(/\/$/, ''))];
   const skip = pending[0].length;
@@ -121,7 +116,7 @@ async function look(root) {
     if (!stat.isFile() && !stat.isDirectory() && !stat.isSymbolicLink()) continue;
     let what = `${stat.mode & 0o777n} ${stat.mtimeNs}`;
     if (stat.isSymbolicLink()) what = `-> ${readlinkSync(place, 'latin1')} ${stat.mtimeNs}`;
-    if (stat.isFile()) what += ` ${stat.size} ${await digest(place)}`;
+    if (stat.isFile()) what += ` ${stat.size} ${digest(place)}`;
     seen.set(place.subarray(skip).toString('latin1'), what);
     if (!stat.isDirectory()) continue;
     for (const name of readdirSync(place, 'buffer')) pending.push(Buffer.concat([place, Buffer.from('/'), name]));
@@ -129,8 +124,6 @@ async function look(root) {
   return seen;
 }
 
-async function digest(file) {
-  const hash = createHash('md5');
-  await pipeline(createReadStream(file), hash);
-  return hash.digest('hex');
+function digest(file) {
+  return createHash('md5').update(readFileSync(file)).digest('hex');
 }
