@@ -14,8 +14,8 @@ if (!program) console.warn('SKIPPED: staging with NATS, because there is no nats
 export const describeWithNats = program ? describeWithEngine : describe.skip;
 
 export class NatsServer {
-  readonly #folder = mkdtempSync(path.join(tmpdir(), 'cofferdam-nats-'));
   readonly #args: string[];
+  #folder?: string;
   #child?: ChildProcess;
   #port = -1;
 
@@ -30,6 +30,7 @@ export class NatsServer {
 
   /** Starts it; again on the same port and with what it had stored. */
   async start(): Promise<void> {
+    this.#folder ??= mkdtempSync(path.join(tmpdir(), 'cofferdam-nats-'));
     const place = ['--addr', '127.0.0.1', '--port', `${this.#port}`, '--jetstream', '--store_dir', this.#folder];
     const child = spawn(program as string, [...place, ...this.#args], { stdio: ['ignore', 'ignore', 'pipe'] });
     this.#child = child;
@@ -54,6 +55,6 @@ export class NatsServer {
 
   async stop(): Promise<void> {
     await this.kill();
-    rmSync(this.#folder, { recursive: true, force: true });
+    if (this.#folder) rmSync(this.#folder, { recursive: true, force: true });
   }
 }
