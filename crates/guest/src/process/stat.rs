@@ -1,6 +1,7 @@
 //! One process, in the kernel's words: `/proc/<pid>/stat`.
 
 use std::fs;
+use std::path::Path;
 
 /// Set while a task is on its way out (`PF_EXITING` in the kernel's `sched.h`).
 const EXITING: u64 = 4;
@@ -11,8 +12,8 @@ pub(super) struct Stat {
     /// Its own and of those it has waited for, in ticks of the processor.
     pub(super) ticks: u64,
     pub(super) threads: u64,
-    /// It does nothing any more. One whose first thread alone has ended goes on with the others.
-    pub(super) is_over: bool,
+    /// This thread of it, the first unless another was asked for, is on its way out.
+    is_ending: bool,
 }
 
 pub(super) fn pids() -> impl Iterator<Item = i32> {
@@ -20,10 +21,25 @@ pub(super) fn pids() -> impl Iterator<Item = i32> {
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
+/// Whether not one of its threads does anything any more, as of a process in the middle of its end.
+pub(super) fn is_ending(pid: i32) -> bool {
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    threads.filter_map(|thread| Stat::read_at(&thread.path())).all(|stat| stat.is_ending)
+}
+
 impl Stat {
     /// None of a process that is gone.
     pub(super) fn read(pid: i32) -> Option<Stat> {
-        Stat::parse(&fs::read(format!("/proc/{pid}/stat")).ok()?)
+        Stat::read_at(Path::new(&format!("/proc/{pid}")))
+    }
+
+    fn read_at(folder: &Path) -> Option<Stat> {
+        Stat::parse(&fs::read(folder.join("stat")).ok()?)
+    }
+
+    /// It does nothing any more. One whose first thread alone has ended goes on with the others.
+    pub(super) fn is_over(&self) -> bool {
+        self.is_ending && self.threads <= 1
     }
 
     /// `pid (name) state parent …`, where the name is any bytes, parentheses and spaces among them.
@@ -35,9 +51,8 @@ impl Stat {
         // The parent is the 4th of all, flags the 9th, the four times begin with the 14th, threads are the 20th.
         let [parent, flags, threads] = [*fields.first()?, *fields.get(5)?, *fields.get(16)?];
         let ticks: i64 = fields.get(10..14)?.iter().sum();
-        let has_no_first = matches!(state, "Z" | "X") || flags as u64 & EXITING != 0;
-        let threads = threads as u64;
-        Some(Stat { parent: parent as i32, ticks: ticks as u64, threads, is_over: has_no_first && threads <= 1 })
+        let is_ending = matches!(state, "Z" | "X") || flags as u64 & EXITING != 0;
+        Some(Stat { parent: parent as i32, ticks: ticks as u64, threads: threads as u64, is_ending })
     }
 }
 
@@ -52,10 +67,10 @@ mod tests {
             let rest = format!(" 7 7 0 -1 {flags} 100 0 0 0 5 6 7 8 20 0 {threads} 0 100 1000 200\n");
             Stat::parse(&[name, rest.into_bytes()].concat()).unwrap()
         };
-        assert_eq!(parse("S 42", 4_194_560, 3), Stat { parent: 42, ticks: 26, threads: 3, is_over: false });
-        assert!(parse("Z 42", 4_227_148, 1).is_over);
-        assert!(parse("R 42", 4_194_316, 1).is_over, "exiting, and not yet a zombie");
-        assert!(!parse("Z 42", 4_227_148, 2).is_over, "only the first of its threads has ended");
+        assert_eq!(parse("S 42", 4_194_560, 3), Stat { parent: 42, ticks: 26, threads: 3, is_ending: false });
+        assert!(parse("Z 42", 4_227_148, 1).is_over());
+        assert!(parse("R 42", 4_194_316, 1).is_over(), "exiting, and not yet a zombie");
+        assert!(!parse("Z 42", 4_227_148, 2).is_over(), "only the first of its threads has ended");
         assert_eq!((Stat::parse(b""), Stat::parse(b"garbage"), Stat::parse(b"7 (cut) S 1")), (None, None, None));
     }
 
@@ -63,6 +78,19 @@ mod tests {
     fn we_are_among_the_living() {
         let own = std::process::id() as i32;
         assert!(pids().any(|pid| pid == own));
-        assert!(Stat::read(own).is_some_and(|stat| !stat.is_over && stat.threads > 0));
+        assert!(Stat::read(own).is_some_and(|stat| !stat.is_over() && stat.threads > 0));
+        assert!(!is_ending(own));
+    }
+
+    #[test]
+    fn one_that_nobody_has_waited_for_is_ending() {
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        let pid = child.id() as i32;
+        while !is_ending(pid) {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        assert!(Stat::read(pid).is_some(), "it is still there");
+        child.wait().unwrap();
+        assert!(is_ending(pid) && Stat::read(pid).is_none(), "and gone");
     }
 }

@@ -78,7 +78,7 @@ pub(crate) fn written(supervisors: &[i32]) -> HashMap<i32, Written> {
             Ok(io) => io.lines().find_map(|line| line.strip_prefix("write_bytes: ")?.parse().ok()),
             // It has ended since it was listed, or is about to, when the kernel may refuse: what it wrote is counted for
             // whoever reaps it.
-            Err(_) if Stat::read(pid).is_none_or(|stat| stat.is_over) => Some(0),
+            Err(_) if stat::is_ending(pid) => Some(0),
             Err(_) => None,
         }
     };
@@ -107,7 +107,7 @@ fn below(root: i32) -> Vec<i32> {
     while let Some(parent) = pending.pop() {
         for (pid, stat) in children.remove(&parent).unwrap_or_default() {
             pending.push(pid);
-            if !stat.is_over {
+            if !stat.is_over() {
                 found.push(pid);
             }
         }
