@@ -26,7 +26,7 @@ use super::output::StreamName;
 use crate::{Error, ErrorCode, Result};
 
 /// How long a guest may take to say hello once the stream is open.
-const HELLO_TIMEOUT: Duration = Duration::from_secs(20);
+pub(crate) const HELLO_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// How much is told of what was said by somebody who is no guest.
 const SAID: usize = 300;

@@ -38,7 +38,7 @@ pub use watch::FileWatch;
 pub(crate) use command::check_env;
 pub(crate) use connection::closed_error;
 pub(crate) use files::check_path;
-pub(crate) use link::{OnNotice, ending_reason};
+pub(crate) use link::{HELLO_TIMEOUT, OnNotice, ending_reason};
 pub(crate) use search::{check_patterns, leads_out};
 
 use std::pin::Pin;

@@ -1,6 +1,7 @@
 //! One container: hardened, with the guest as PID 1, attached before it starts so that the first link costs nothing.
 
 use std::collections::HashMap;
+use std::pin::Pin;
 
 use bollard::exec::{CreateExecOptions, StartExecOptions, StartExecResults};
 use bollard::models::{
@@ -9,13 +10,14 @@ use bollard::models::{
 };
 use bollard::query_parameters::{AttachContainerOptions, CreateContainerOptions};
 use cofferdam_protocol::GUEST_PATH;
+use futures_util::StreamExt;
 
 use super::error::{is_name_taken, status};
 use super::obituaries::Death;
 use super::stream::byte_stream;
 use super::{Engine, data_volume, guest_volume, records};
 use crate::backend::{BoxSpec, Creation};
-use crate::guest::ByteStream;
+use crate::guest::{ByteStream, HELLO_TIMEOUT};
 use crate::options::Limits;
 use crate::{Error, ErrorCode, Result};
 
@@ -41,7 +43,7 @@ pub(super) async fn create(engine: &Engine, spec: &BoxSpec, runtime: Option<&str
 }
 
 enum Failed {
-    /// PID 1 could not be executed: the guest's volume may not be filled.
+    /// PID 1 could not be executed, or ended without a word: the guest's volume may not be filled.
     Guest(Error),
     Otherwise(Error),
 }
@@ -82,7 +84,18 @@ async fn start(engine: &Engine, handle: &str) -> Result<ByteStream, Failed> {
         let error = engine.error("start the sandbox", error);
         return Err(if about_guest { Failed::Guest(error) } else { Failed::Otherwise(error) });
     }
-    Ok(byte_stream(attached.output, attached.input))
+    // Whoever gets the stream waits for the guest's first word too, so that waiting for it here costs nothing.
+    let mut output = attached.output.peekable();
+    match tokio::time::timeout(HELLO_TIMEOUT, Pin::new(&mut output).peek()).await {
+        Ok(None) => Err(Failed::Guest(dead_at_birth(engine, handle).await)),
+        _ => Ok(byte_stream(Box::pin(output), attached.input)),
+    }
+}
+
+/// Why a guest ended before it said anything.
+async fn dead_at_birth(engine: &Engine, handle: &str) -> Error {
+    let silent = || Error::new(ErrorCode::SandboxLost, "the sandbox ended before its guest said hello");
+    fate(engine, handle).await.unwrap_or_else(silent)
 }
 
 /// A further link: `guest link` in the container hands the stream to PID 1.

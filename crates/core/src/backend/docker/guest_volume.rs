@@ -1,8 +1,9 @@
 //! The guest on the engine: one named volume per guest version, filled once through the archive API, mounted read-only
 //! into every sandbox. No bind mount, so a remote engine is no different from a local one.
 //!
-//! A volume that exists is taken to be filled. Where that is not so (its maker died on the way), the first start in it
-//! fails, and `container::create` fills it again.
+//! A volume that exists is taken to be filled. Where that is not so (its maker died on the way, or is still at it), no
+//! sandbox starts in it, and `container::create` fills it again. Any number of programs may do so at once: the guest
+//! appears under its name only when it is whole.
 
 use bollard::models::{ContainerCreateBody, HostConfig, Mount, MountType, MountVolumeOptions, VolumeCreateRequest};
 use bollard::query_parameters::UploadToContainerOptions;
@@ -12,6 +13,7 @@ use super::Engine;
 use super::error::status;
 use super::records;
 use crate::guest::{GuestBinary, guest_binary};
+use crate::id::random_id;
 use crate::{Error, ErrorCode, Result};
 
 fn binary(engine: &Engine) -> Result<GuestBinary> {
@@ -96,15 +98,21 @@ pub(super) async fn fill(engine: &Engine, image: &str) -> Result<()> {
     uploaded.and(removed)
 }
 
+/// The guest under a name that nobody else writes, and then the link to it: of an upload that is cut off, or that another
+/// one overtakes, nobody starts a part.
 fn archive(guest: &[u8]) -> Result<Vec<u8>> {
     let broken =
         |error: std::io::Error| Error::new(ErrorCode::Internal, format!("the guest cannot be packed: {error}"));
+    let whole = random_id("guest-");
     let mut header = tar::Header::new_gnu();
-    header.set_size(guest.len() as u64);
     header.set_mode(0o755);
     header.set_uid(0);
     header.set_gid(0);
     let mut builder = tar::Builder::new(Vec::new());
-    builder.append_data(&mut header, "guest", guest).map_err(broken)?;
+    header.set_size(guest.len() as u64);
+    builder.append_data(&mut header, &whole, guest).map_err(broken)?;
+    header.set_size(0);
+    header.set_entry_type(tar::EntryType::Symlink);
+    builder.append_link(&mut header, "guest", &whole).map_err(broken)?;
     builder.into_inner().map_err(broken)
 }
