@@ -48,6 +48,22 @@ describeWithEngine('an engine that is killed and started again', () => {
     expect(left.map(({ Names }) => Names)).toEqual([]);
   });
 
+  test('between two uses of a persistent workspace: it is the same', async () => {
+    if (!engine) return;
+    const manager = new SandboxManager({ docker: { host: engine.host }, defaults: { image } });
+    const request = { scope: { workflow: 'restart' }, session: 'kept', persist: true };
+    const sandbox = await manager.open(request);
+    await sandbox.files.write('notes', 'kept');
+    await sandbox.stop();
+    await engine.kill();
+    await engine.start();
+    const again = await manager.open(request);
+    expect(again.id).toBe(sandbox.id);
+    expect(await again.files.readText('notes')).toBe('kept');
+    await again.close({ keepData: false });
+    await manager.close();
+  });
+
   test('in the middle of many programs at work: nothing is left but what was asked to persist', async () => {
     if (!engine) return;
     const host = JSON.stringify(engine.host);

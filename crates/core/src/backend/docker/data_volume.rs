@@ -66,7 +66,8 @@ pub(super) fn mount(spec: &BoxSpec) -> Mount {
     }
 }
 
-/// Makes it unless it is there. The engine gives the one there is, with its first labels, to whoever comes second.
+/// Makes it unless it is there. The engine gives the one there is, with its first labels, to whoever comes second; but not
+/// its labels when it was itself started again since, until somebody asks for them.
 pub(super) async fn ensure(engine: &Engine, spec: &BoxSpec) -> Result<BoxSpec> {
     let labels = HashMap::from([
         (records::DATA.to_owned(), serde_json::to_string(spec).unwrap_or_default()),
@@ -75,7 +76,10 @@ pub(super) async fn ensure(engine: &Engine, spec: &BoxSpec) -> Result<BoxSpec> {
     let request = VolumeCreateRequest { name: Some(name(&spec.claim)), labels: Some(labels), ..Default::default() };
     let made = engine.client.create_volume(request).await;
     let volume = made.map_err(|error| engine.error("make the persistent workspace", error))?;
-    DataVolume::from_engine(volume).map(|volume| volume.spec).ok_or_else(|| {
+    if let Some(volume) = DataVolume::from_engine(volume) {
+        return Ok(volume.spec);
+    }
+    find(engine, &spec.claim).await?.ok_or_else(|| {
         let message = format!("the volume {} is there, and is not a workspace of this version", name(&spec.claim));
         Error::new(ErrorCode::Internal, message)
     })
