@@ -31,15 +31,18 @@ const GUEST_FILES: u64 = 4096;
 /// Read buffer of a further link; bollard's own default is made for log lines.
 const LINK_BUFFER: usize = 128 * 1024;
 
+/// How often a sandbox is tried whose guest does not start: others may be bringing it at the same moment.
+const TRIES: usize = 3;
+
 pub(super) async fn create(engine: &Engine, spec: &BoxSpec, runtime: Option<&str>) -> Result<Creation> {
     guest_volume::ensure(engine, &spec.image).await?;
-    match create_once(engine, spec, runtime).await {
-        Err(Failed::Guest(_)) => {
-            guest_volume::fill(engine, &spec.image).await?;
-            create_once(engine, spec, runtime).await.map_err(Failed::into_error)
+    for _ in 1..TRIES {
+        match create_once(engine, spec, runtime).await {
+            Err(Failed::Guest(_)) => guest_volume::mend(engine, &spec.image).await?,
+            other => return other.map_err(Failed::into_error),
         }
-        other => other.map_err(Failed::into_error),
     }
+    create_once(engine, spec, runtime).await.map_err(Failed::into_error)
 }
 
 enum Failed {
@@ -86,16 +89,18 @@ async fn start(engine: &Engine, handle: &str) -> Result<ByteStream, Failed> {
     }
     // Whoever gets the stream waits for the guest's first word too, so that waiting for it here costs nothing.
     let mut output = attached.output.peekable();
+    let lost = |message: String| Error::new(ErrorCode::SandboxLost, message);
     match tokio::time::timeout(HELLO_TIMEOUT, Pin::new(&mut output).peek()).await {
-        Ok(None) => Err(Failed::Guest(dead_at_birth(engine, handle).await)),
-        _ => Ok(byte_stream(Box::pin(output), attached.input)),
+        Ok(Some(Ok(_))) => Ok(byte_stream(Box::pin(output), attached.input)),
+        Ok(_) => {
+            let fate = fate(engine, handle).await;
+            Err(Failed::Guest(fate.unwrap_or_else(|| lost("the sandbox ended before its guest said hello".to_owned()))))
+        }
+        Err(_) => {
+            let message = format!("the sandbox's guest said nothing for {} s", HELLO_TIMEOUT.as_secs());
+            Err(Failed::Otherwise(lost(message)))
+        }
     }
-}
-
-/// Why a guest ended before it said anything.
-async fn dead_at_birth(engine: &Engine, handle: &str) -> Error {
-    let silent = || Error::new(ErrorCode::SandboxLost, "the sandbox ended before its guest said hello");
-    fate(engine, handle).await.unwrap_or_else(silent)
 }
 
 /// A further link: `guest link` in the container hands the stream to PID 1.

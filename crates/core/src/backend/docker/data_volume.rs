@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::time::{Duration, UNIX_EPOCH};
 
-use bollard::models::{Mount, MountType, Volume, VolumeCreateRequest};
+use bollard::models::{Mount, MountType, MountVolumeOptions, Volume, VolumeCreateRequest};
 use bollard::query_parameters::{ListVolumesOptions, RemoveVolumeOptions};
 
 use super::error::status;
@@ -62,18 +62,24 @@ pub(super) fn mount(spec: &BoxSpec) -> Mount {
         target: Some(spec.setup.workdir.clone()),
         source: Some(name(&spec.claim)),
         typ: Some(MountType::VOLUME),
+        // One that is removed before the sandbox is made is made anew with it.
+        volume_options: Some(MountVolumeOptions { labels: Some(labels(spec)), ..Default::default() }),
         ..Default::default()
     }
+}
+
+fn labels(spec: &BoxSpec) -> HashMap<String, String> {
+    HashMap::from([
+        (records::DATA.to_owned(), serde_json::to_string(spec).unwrap_or_default()),
+        (CREATED.to_owned(), now_ms().to_string()),
+    ])
 }
 
 /// Makes it unless it is there. The engine gives the one there is, with its first labels, to whoever comes second; but not
 /// its labels when it was itself started again since, until somebody asks for them.
 pub(super) async fn ensure(engine: &Engine, spec: &BoxSpec) -> Result<BoxSpec> {
-    let labels = HashMap::from([
-        (records::DATA.to_owned(), serde_json::to_string(spec).unwrap_or_default()),
-        (CREATED.to_owned(), now_ms().to_string()),
-    ]);
-    let request = VolumeCreateRequest { name: Some(name(&spec.claim)), labels: Some(labels), ..Default::default() };
+    let request =
+        VolumeCreateRequest { name: Some(name(&spec.claim)), labels: Some(labels(spec)), ..Default::default() };
     let made = engine.client.create_volume(request).await;
     let volume = made.map_err(|error| engine.error("make the persistent workspace", error))?;
     if let Some(volume) = DataVolume::from_engine(volume) {

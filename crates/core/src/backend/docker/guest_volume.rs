@@ -5,9 +5,15 @@
 //! sandbox starts in it, and `container::create` fills it again. Any number of programs may do so at once: the guest
 //! appears under its name only when it is whole.
 
+use std::collections::HashSet;
+use std::io::{self, Read};
+use std::path::PathBuf;
+
 use bollard::models::{ContainerCreateBody, HostConfig, Mount, MountType, MountVolumeOptions, VolumeCreateRequest};
-use bollard::query_parameters::UploadToContainerOptions;
+use bollard::query_parameters::{DownloadFromContainerOptions, UploadToContainerOptions};
+use bytes::BytesMut;
 use cofferdam_protocol::GUEST_DIR;
+use futures_util::TryStreamExt;
 
 use super::Engine;
 use super::error::status;
@@ -15,6 +21,9 @@ use super::records;
 use crate::guest::{GuestBinary, guest_binary};
 use crate::id::random_id;
 use crate::{Error, ErrorCode, Result};
+
+/// The guest's in its folder.
+const NAME: &str = "guest";
 
 fn binary(engine: &Engine) -> Result<GuestBinary> {
     let arch = engine.arch.ok_or_else(|| {
@@ -51,7 +60,8 @@ fn volume_mount(volume: &str, read_only: bool) -> Mount {
 
 /// Makes sure that the volume is there; asks the engine only once.
 pub(super) async fn ensure(engine: &Engine, image: &str) -> Result<()> {
-    if *engine.guest_ready.lock().unwrap_or_else(std::sync::PoisonError::into_inner) {
+    let mut is_ready = engine.guest_ready.lock().await;
+    if *is_ready {
         return Ok(());
     }
     match engine.client.inspect_volume(&current(engine)?).await {
@@ -59,12 +69,18 @@ pub(super) async fn ensure(engine: &Engine, image: &str) -> Result<()> {
         Err(error) if status(&error) == Some(404) => fill(engine, image).await?,
         Err(error) => return Err(engine.error("look for the guest's volume", error)),
     }
-    *engine.guest_ready.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = true;
+    *is_ready = true;
     Ok(())
 }
 
+/// For a sandbox whose guest did not start: makes sure that it is there, and whole.
+pub(super) async fn mend(engine: &Engine, image: &str) -> Result<()> {
+    let _one_at_a_time = engine.guest_ready.lock().await;
+    fill(engine, image).await
+}
+
 /// Puts the guest into the volume, by way of a container that is never started.
-pub(super) async fn fill(engine: &Engine, image: &str) -> Result<()> {
+async fn fill(engine: &Engine, image: &str) -> Result<()> {
     let guest = binary(engine)?;
     let volume = volume_name(guest.hash);
     let labels = [
@@ -88,14 +104,50 @@ pub(super) async fn fill(engine: &Engine, image: &str) -> Result<()> {
     };
     let created = engine.client.create_container(None, body).await;
     let helper = created.map_err(|error| engine.error("prepare the guest's volume", error))?.id;
-    let options = UploadToContainerOptions { path: GUEST_DIR.to_owned(), ..Default::default() };
-    let uploaded = engine
-        .client
-        .upload_to_container(&helper, Some(options), bollard::body_full(archive(&guest.unpack()?)?.into()))
-        .await
-        .map_err(|error| engine.error("fill the guest's volume", error));
+    let brought = bring(engine, &helper, &guest.unpack()?).await;
     let removed = engine.remove(&helper).await;
-    uploaded.and(removed)
+    brought.and(removed)
+}
+
+async fn bring(engine: &Engine, helper: &str, guest: &[u8]) -> Result<()> {
+    if is_there(engine, helper, guest).await {
+        return Ok(());
+    }
+    let options = UploadToContainerOptions { path: GUEST_DIR.to_owned(), ..Default::default() };
+    let body = bollard::body_full(archive(guest)?.into());
+    match engine.client.upload_to_container(helper, Some(options), body).await {
+        Ok(()) => Ok(()),
+        // Of two that link at the same moment, the engine may refuse one.
+        Err(_) if is_there(engine, helper, guest).await => Ok(()),
+        Err(error) => Err(engine.error("fill the guest's volume", error)),
+    }
+}
+
+async fn is_there(engine: &Engine, helper: &str, guest: &[u8]) -> bool {
+    let options = DownloadFromContainerOptions { path: GUEST_DIR.to_owned() };
+    let folder: Result<BytesMut, _> = engine.client.download_from_container(helper, Some(options)).try_collect().await;
+    folder.is_ok_and(|folder| holds(&folder, guest).unwrap_or_default())
+}
+
+/// Whether an archive of the volume has the guest under its name, byte for byte.
+fn holds(folder: &[u8], guest: &[u8]) -> io::Result<bool> {
+    let (mut named, mut whole) = (PathBuf::from(NAME), HashSet::new());
+    for entry in tar::Archive::new(folder).entries()? {
+        let mut entry = entry?;
+        let Some(name) = entry.path()?.file_name().map(PathBuf::from) else { continue };
+        match entry.link_name()? {
+            Some(target) if name == named => named = target.into_owned(),
+            Some(_) => {}
+            None => {
+                let mut content = Vec::new();
+                entry.read_to_end(&mut content)?;
+                if content == guest {
+                    whole.insert(name);
+                }
+            }
+        }
+    }
+    Ok(whole.contains(&named))
 }
 
 /// The guest under a name that nobody else writes, and then the link to it: of an upload that is cut off, or that another
@@ -113,6 +165,39 @@ fn archive(guest: &[u8]) -> Result<Vec<u8>> {
     builder.append_data(&mut header, &whole, guest).map_err(broken)?;
     header.set_size(0);
     header.set_entry_type(tar::EntryType::Symlink);
-    builder.append_link(&mut header, "guest", &whole).map_err(broken)?;
+    builder.append_link(&mut header, NAME, &whole).map_err(broken)?;
     builder.into_inner().map_err(broken)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn folder(files: &[(&str, &[u8])]) -> Vec<u8> {
+        let mut builder = tar::Builder::new(Vec::new());
+        for (name, content) in files {
+            let mut header = tar::Header::new_gnu();
+            header.set_size(content.len() as u64);
+            builder.append_data(&mut header, format!(".cofferdam/{name}"), *content).unwrap();
+        }
+        builder.into_inner().unwrap()
+    }
+
+    #[test]
+    fn what_is_uploaded_is_what_is_looked_for() {
+        let guest = vec![7; 3000];
+        let archive = archive(&guest).unwrap();
+        assert!(holds(&archive, &guest).unwrap());
+        assert!(!holds(&archive, &guest[1..]).unwrap());
+        assert!(!holds(&archive[..2000], &guest).unwrap_or_default());
+    }
+
+    #[test]
+    fn a_guest_without_its_name_is_not_there() {
+        let guest = b"guest".as_slice();
+        assert!(holds(&folder(&[("guest", guest)]), guest).unwrap());
+        assert!(!holds(&folder(&[("guest-1", guest)]), guest).unwrap());
+        assert!(!holds(&folder(&[("guest", b""), ("guest-1", guest)]), guest).unwrap());
+        assert!(!holds(&folder(&[]), guest).unwrap());
+    }
 }

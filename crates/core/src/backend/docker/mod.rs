@@ -74,7 +74,7 @@ struct Engine {
     arch_name: String,
     cpus: f64,
     facts: bollard::models::SystemInfo,
-    guest_ready: Mutex<bool>,
+    guest_ready: tokio::sync::Mutex<bool>,
     obituaries: obituaries::Obituaries,
 }
 
@@ -139,7 +139,7 @@ async fn find_engine(options: DockerOptions) -> Result<Arc<Engine>> {
         api_version: client.client_version().to_string(),
         cpus: facts.ncpu.map_or(1.0, |count| count as f64),
         facts,
-        guest_ready: Mutex::new(false),
+        guest_ready: tokio::sync::Mutex::default(),
         obituaries: obituaries::Obituaries::default(),
         client,
         host,
