@@ -139,6 +139,15 @@ describeWithEngine('files and commands', () => {
     expect(await sandbox.files.stat('l/link')).toMatchObject({ type: 'symlink', target: 'target' });
   });
 
+  test('what a guest was writing when it was killed is in nobody’s way', async () => {
+    const sandbox = await manager.open({ image: IMAGES.debian, session: 'isolated' });
+    // Names as guests gave them that counted from one in every sandbox.
+    await sandbox.exec('for n in $(seq 1000000 1000050); do touch .state.$n.cofferdam .state.$n.new.cofferdam; done');
+    await sandbox.files.write('state', 'first');
+    await sandbox.files.write('state', 'second');
+    expect(await sandbox.files.readText('state')).toBe('second');
+  });
+
   test('a static program that is written into an empty image runs there', async () => {
     const debian = await manager.open({ image: IMAGES.alpine, session: 'donor' });
     const busybox = await debian.files.read('/bin/busybox', { maxBytes: 10_000_000 });

@@ -1,6 +1,8 @@
 //! What a file is called while it is being written: who watches a folder can tell such a name apart, and from it what
 //! becomes of the file.
 
+use std::hash::{BuildHasher, RandomState};
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 const SUFFIX: &[u8] = b".cofferdam";
@@ -15,16 +17,16 @@ pub enum Fate {
     Replaces,
 }
 
-/// A name beside that of the target, which no other draft has.
+/// A name beside that of the target, which no other draft has: none of this program, and none that one before it left
+/// when it was killed, which had the same process number in every sandbox.
 pub fn draft_name(target: &[u8], fate: Fate) -> Vec<u8> {
-    static NEXT: AtomicU64 = AtomicU64::new(0);
+    static NEXT: LazyLock<AtomicU64> = LazyLock::new(|| AtomicU64::new(RandomState::new().hash_one(())));
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     // Text, for file systems that take nothing else, and short enough for any name.
     let short: String = String::from_utf8_lossy(target).chars().take(40).collect();
-    let process = std::process::id();
     let name = match fate {
-        Fate::New => format!(".{short}.{process}{number:06}.new.cofferdam"),
-        Fate::Replaces => format!(".{short}.{process}{number:06}.cofferdam"),
+        Fate::New => format!(".{short}.{number}.new.cofferdam"),
+        Fate::Replaces => format!(".{short}.{number}.cofferdam"),
     };
     name.into_bytes()
 }
