@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use cofferdam_protocol::{Bounds, Lease, Setup};
 use sha2::{Digest, Sha256};
@@ -33,6 +33,9 @@ const INSTALL: Duration = Duration::from_secs(30 * 60);
 
 /// A maker that is gone makes room for the next one after so long.
 const ORPHAN: Duration = Duration::from_secs(10);
+
+/// How long a maker may take from making its sandbox to starting it; one that died in between never does.
+const STARTING: Duration = Duration::from_secs(30);
 
 /// Between two looks at a layer that another program makes.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
@@ -177,6 +180,7 @@ impl Layers {
             Arc::clone(turns.entry(layer.clone()).or_default())
         };
         let _one_at_a_time = turn.lock().await;
+        let mut starting: Option<(String, Instant)> = None;
         loop {
             if host.backend.has_layer(&layer).await? {
                 return Ok(layer);
@@ -197,11 +201,20 @@ impl Layers {
                     made?;
                 }
                 Creation::Taken => {
-                    match host.backend.find(&spec.claim).await? {
-                        Some(record) if record.state == BoxState::Stopped => {
+                    if let Some(record) = host.backend.find(&spec.claim).await? {
+                        let is_over = match record.state {
+                            BoxState::Stopped => true,
+                            BoxState::Starting => {
+                                let seen = starting.take().filter(|(handle, _)| *handle == record.handle);
+                                let (_, since) =
+                                    starting.insert(seen.unwrap_or_else(|| (record.handle.clone(), Instant::now())));
+                                since.elapsed() > STARTING
+                            }
+                            _ => false,
+                        };
+                        if is_over {
                             host.backend.remove(&record.handle).await?;
                         }
-                        _ => {}
                     }
                     tokio::select! {
                         () = tokio::time::sleep(LOOK_AGAIN) => {}
