@@ -113,14 +113,15 @@ pub(super) fn arch() -> Result<Arch> {
     })
 }
 
-/// Under a name that says its content, so that versions live side by side.
+/// Under a name that says its content, so that versions live side by side. One that a power cut has spoiled is replaced.
 pub(super) fn write_program(folder: &Path, bytes: &[u8], hash: &str, mode: u32) -> io::Result<PathBuf> {
     let path = folder.join(format!("guest-{hash}"));
-    if !path.exists() {
+    if !std::fs::read(&path).is_ok_and(|there| there == bytes) {
         let draft = folder.join(crate::id::random_id("guest-draft-"));
         let mut file = File::options().write(true).create_new(true).mode(mode).open(&draft)?;
         file.write_all(bytes)?;
         file.set_permissions(PermissionsExt::from_mode(mode))?;
+        file.sync_all()?;
         drop(file);
         std::fs::rename(draft, &path)?;
     }
