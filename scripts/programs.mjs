@@ -1,7 +1,7 @@
 // Programs that the tests start themselves, on loopback and in folders of their own: from the machine, or unpacked from its
 // packages and kept between runs, like the images.
 
-import { existsSync, mkdirSync } from 'node:fs';
+import { existsSync, mkdirSync, renameSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import { install, isInstalled, unpack, whyNoPackages } from './debian.mjs';
 import { Unavailable } from './unavailable.mjs';
@@ -22,9 +22,12 @@ export async function ensureProgram({ name, place, also = [] }) {
   if (existsSync(program)) return program;
   if (isInstalled(name)) return name;
   if (whyNoPackages()) return undefined;
-  mkdirSync(folder, { recursive: true });
-  for (const other of also) await unpack(other, folder);
-  await unpack(name, folder);
+  // A run that is killed on the way leaves nothing that the next one takes for the program.
+  const draft = `${folder}.draft`;
+  for (const left of [draft, folder]) rmSync(left, { recursive: true, force: true });
+  mkdirSync(draft, { recursive: true });
+  for (const each of [...also, name]) await unpack(each, draft);
+  renameSync(draft, folder);
   return program;
 }
 
