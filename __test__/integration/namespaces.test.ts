@@ -1,15 +1,29 @@
 import { spawn } from 'node:child_process';
+import { createHash } from 'node:crypto';
 import { once } from 'node:events';
-import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { ground } from '../ground';
+import { ground, stateFolder } from '../ground';
 import { describeOnNamespaces, program, testManager, unique, until } from '../support';
 
 /** The first process of a sandbox, by its number on the machine. */
 async function firstProcess(sandboxId: string): Promise<number> {
   return (await ground.boxOf(sandboxId)).first ?? 0;
 }
+
+/** The name that only one sandbox of a session can have. */
+const claimOf = (key: string) => `cofferdam-${createHash('sha256').update(key).digest('hex').slice(0, 32)}`;
 
 const isAlive = (pid: number) => existsSync(`/proc/${pid}`);
 
@@ -93,6 +107,43 @@ describeOnNamespaces('a host program that is killed, on namespaces', () => {
     await testManager().prune();
     await until(async () => !(await ground.debris()).some((name) => name.includes('box_')));
     expect(await manager.open()).toMatchObject({ created: true });
+  });
+});
+
+describeOnNamespaces('what a power cut leaves', () => {
+  const manager = testManager({ defaults: { image: 'host' } });
+  const scope = { workflow: unique('cut') };
+
+  test('a name whose sandbox is gone, or has no record, is free', async () => {
+    const claims = path.join(stateFolder(), 'claims');
+    const sandbox = await manager.open({ scope });
+    const claim = claimOf(sandbox.key);
+    await sandbox.close();
+    expect(existsSync(path.join(claims, claim))).toBe(false);
+    const boxes = path.join(stateFolder(), 'boxes');
+    const unread = `box_${unique('unread')}`;
+    mkdirSync(path.join(boxes, `.${unread}`));
+    writeFileSync(path.join(boxes, `.${unread}`, 'record.json'), '');
+    renameSync(path.join(boxes, `.${unread}`), path.join(boxes, unread));
+    for (const handle of ['box_gone', unread]) {
+      symlinkSync(handle, path.join(claims, claim));
+      const again = await manager.open({ scope });
+      expect(again.created).toBe(true);
+      await again.close();
+    }
+    await manager.prune();
+    expect(existsSync(path.join(boxes, unread))).toBe(false);
+  });
+
+  test('a persistent workspace without its record has its files', async () => {
+    const request = { scope, session: 'kept', persist: true };
+    const sandbox = await manager.open(request);
+    await sandbox.files.write('notes', 'kept');
+    await sandbox.stop();
+    writeFileSync(path.join(stateFolder(), 'data', claimOf(sandbox.key), 'record.json'), '');
+    const again = await manager.open(request);
+    expect(await again.files.readText('notes')).toBe('kept');
+    await again.close({ keepData: false });
   });
 });
 

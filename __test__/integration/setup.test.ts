@@ -1,6 +1,6 @@
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, mkdtempSync, readFileSync, readlinkSync, rmSync, statSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, readlinkSync, rmSync, statSync, truncateSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
@@ -23,7 +23,11 @@ onLinux('cofferdam setup', () => {
     const { stdout } = await setup('--root', root);
     const [, helper, profile] = stdout.match(/^helper {3}(.+)\nprofile {2}(.+)\n$/) ?? [];
     expect(helper?.startsWith(`${root}/usr/local/libexec/cofferdam/guest-`)).toBe(true);
-    expect(statSync(helper as string).mode & 0o777).toBe(0o755);
+    const { mode, size } = statSync(helper as string);
+    expect(mode & 0o777).toBe(0o755);
+    truncateSync(helper as string, 1000);
+    await setup('--root', root);
+    expect(statSync(helper as string).size).toBe(size);
     expect(readFileSync(profile as string, 'utf8')).toContain('profile cofferdam /usr/local/libexec/cofferdam/guest-*');
   });
 

@@ -219,7 +219,12 @@ fn wait_until(most: Duration, is_so: impl Fn() -> bool) -> bool {
 pub(super) fn find(found: &Found, name: &str) -> Result<Option<BoxRecord>> {
     let state = &found.state;
     if let Some(handle) = state.claimed(name) {
-        return Ok(record(state, &handle, name.to_owned()));
+        let record = record(state, &handle, name.to_owned());
+        if record.is_none() && !State::is_held(&state.folder(&handle)) {
+            // Its box died in the moment in which it got this name, or a power cut took its record.
+            state.release(name, &handle).map_err(broken("free a sandbox's name"))?;
+        }
+        return Ok(record);
     }
     if !name.starts_with("box_") {
         return Ok(None);

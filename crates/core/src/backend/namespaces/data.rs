@@ -1,7 +1,7 @@
 //! Persistent workspaces: one folder per claim, beside what it was first made for.
 
-use std::fs;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, Write};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 use std::time::{Duration, UNIX_EPOCH};
@@ -65,10 +65,17 @@ pub(super) fn ensure(state: &State, spec: &BoxSpec) -> io::Result<BoxSpec> {
     fs::DirBuilder::new().mode(0o700).create(&draft)?;
     fs::DirBuilder::new().mode(0o755).create(draft.join(FILES))?;
     let kept = Kept { created_ms: now_ms(), spec: spec.clone() };
-    fs::write(draft.join(RECORD), serde_json::to_vec(&kept)?)?;
-    match renameat_with(CWD, &draft, CWD, folder(state, &spec.claim), RenameFlags::NOREPLACE) {
+    let mut record = File::create_new(draft.join(RECORD))?;
+    record.write_all(&serde_json::to_vec(&kept)?)?;
+    record.sync_all()?;
+    let folder = folder(state, &spec.claim);
+    match renameat_with(CWD, &draft, CWD, &folder, RenameFlags::NOREPLACE) {
         Ok(()) => Ok(kept.spec),
         Err(rustix::io::Errno::EXIST) => {
+            if find(state, &spec.claim).is_none() {
+                // A disk that lost the record need not have lost the files.
+                fs::rename(draft.join(RECORD), folder.join(RECORD))?;
+            }
             fs::remove_dir_all(&draft)?;
             let there = find(state, &spec.claim).map(|kept| kept.spec);
             there.ok_or_else(|| io::Error::other("its record cannot be read"))
