@@ -35,6 +35,8 @@ pub(crate) struct Workspace {
     sandbox: Weak<Sandbox>,
     limit: Cell<u64>,
     used: Cell<u64>,
+    /// What was used when the watch last looked, and what came through the API since: all else is growth.
+    watched: Cell<u64>,
     /// The least that the whole file system had given out since that was measured: others on it may free more than is
     /// written here.
     taken: Cell<u64>,
@@ -50,6 +52,7 @@ impl Workspace {
             sandbox,
             limit: Cell::new(limit),
             used: Cell::new(0),
+            watched: Cell::new(0),
             taken: Cell::new(0),
             walked: Cell::new(None),
             walk_cost: Cell::new(Duration::ZERO),
@@ -107,6 +110,7 @@ impl Workspace {
     /// Something was written through the API.
     pub(crate) fn add(&self, bytes: u64) {
         self.used.set(self.used.get() + bytes);
+        self.watched.set(self.watched.get() + bytes);
     }
 
     fn folder(&self) -> PathBuf {
@@ -121,15 +125,17 @@ impl Workspace {
                 drop(sandbox);
                 self.written.borrow_mut().clear();
                 self.changed.notified().await;
+                self.watched.set(self.used.get());
                 continue;
             }
             if self.is_walk_due() {
-                let before = self.used.get();
+                // What one walk finds and the last one did not, was written between the looks before that and after this.
+                let earlier = sandbox.processes.written();
                 self.measure().await;
-                let grows_beyond = self.used.get() > self.limit.get() && self.used.get() > before;
                 let written = sandbox.processes.written();
-                let previous = self.written.replace(written.clone());
-                if grows_beyond {
+                let previous = self.written.replace(earlier);
+                let (used, before) = (self.used.get(), self.watched.replace(self.used.get()));
+                if used > self.limit.get() && used > before {
                     let wrote = |id: &i32| match (written.get(id), previous.get(id)) {
                         (Some(Written::Bytes(now)), Some(Written::Bytes(then))) => now > then,
                         (Some(Written::Bytes(now)), None) => *now > 0,
