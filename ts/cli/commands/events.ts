@@ -87,7 +87,7 @@ async function followAll(
   tell: (event: Happening) => void,
   signal: AbortSignal,
 ): Promise<void> {
-  const ended = new Set<string>();
+  const ended = { byLink: new Set<string>(), byLook: new Set<string>() };
   if (withCommands) tellAll(manager.events({ signal }), tell, ended).catch(() => {});
   const linked = new Set<string>();
   const link = (infos: readonly SandboxInfo[]) => {
@@ -104,24 +104,31 @@ async function followAll(
   while (await pause(LOOK_AGAIN_MS, signal)) {
     const now = await manager.list({ scope });
     link(now);
-    // What a link told already, and better, is not told twice.
-    for (const change of changesBetween(before, now)) if (!ended.delete(change.sandboxId)) tell(change);
+    for (const change of changesBetween(before, now)) {
+      if (ended.byLink.delete(change.sandboxId)) continue;
+      if (isEnd(change)) ended.byLook.add(change.sandboxId);
+      tell(change);
+    }
     before = now;
   }
 }
 
+/** Whichever is first tells that a sandbox has ended, the link to it or a look at the list; the other one does not. */
 async function tellAll(
   stream: AsyncIterable<SandboxEvent>,
   tell: (event: Happening) => void,
-  ended: Set<string>,
+  ended: { byLink: Set<string>; byLook: Set<string> },
 ): Promise<void> {
   for await (const event of stream) {
-    if (isEnd(event) && event.sandboxId) ended.add(event.sandboxId);
+    if (isEnd(event) && event.sandboxId) {
+      if (ended.byLook.delete(event.sandboxId)) continue;
+      ended.byLink.add(event.sandboxId);
+    }
     if (!isOurDoing(event)) tell(event);
   }
 }
 
-function isEnd({ type }: SandboxEvent): boolean {
+function isEnd({ type }: Happening): boolean {
   return type === 'closed' || type === 'lost';
 }
 
