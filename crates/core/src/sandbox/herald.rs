@@ -23,7 +23,7 @@ pub(crate) struct Herald {
 const TWICE: usize = 256;
 
 /// How long the slower of two links may be behind the other. After that, nobody heard the command begin.
-const STRAGGLER: Duration = Duration::from_millis(250);
+const STRAGGLER: Duration = Duration::from_secs(2);
 
 impl Herald {
     pub(crate) fn new(events: Events) -> Arc<Herald> {
