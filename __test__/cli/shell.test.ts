@@ -52,7 +52,7 @@ describeWithTmux('cofferdam shell, in a terminal', () => {
     expect(await pane.run('echo $?')).toBe('7\n');
     expect(await pane.settings()).toBe(before.replace('rows 30; columns 100', 'rows 12; columns 60'));
     expect(await find()).toEqual([]);
-  });
+  }, 180_000);
 
   test.each(['SIGTERM', 'SIGINT', 'SIGHUP'] as const)(
     '%s gives the terminal back, also from an editor',

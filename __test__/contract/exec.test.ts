@@ -51,7 +51,7 @@ describeWithEngine.each([['debian'], ['alpine']] as const)('exec on the %s class
     const sandbox = await open();
     const started = Date.now();
     const result = await sandbox.exec('echo before; sleep 1000 & (setsid sleep 1000 &) ; sleep 1000', {
-      timeoutMs: 1_000,
+      timeoutMs: 2_500,
     });
     expect(Date.now() - started).toBeLessThan(20_000);
     expect(result).toMatchObject({ timedOut: true, ok: false, stdout: 'before\n' });
@@ -62,7 +62,7 @@ describeWithEngine.each([['debian'], ['alpine']] as const)('exec on the %s class
   test('kills what ignores TERM after the grace period', async () => {
     const sandbox = await open();
     const result = await sandbox.exec('trap "" TERM; while :; do sleep 0.1; done', {
-      timeoutMs: 1_000,
+      timeoutMs: 2_500,
       killGraceMs: 200,
     });
     expect(result).toMatchObject({ timedOut: true, exitCode: 137, signal: 'SIGKILL' });

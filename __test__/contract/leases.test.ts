@@ -8,7 +8,7 @@ describeWithEngine('leases', () => {
     const manager = testManager({ defaults: { image } });
     const events = record(manager);
     const sandbox = await manager.open();
-    await sandbox.extend({ idleTimeoutMs: 1_000 });
+    await sandbox.extend({ idleTimeoutMs: 3_000 });
     const closed = await until(() => events.find(({ type }) => type === 'closed'));
     expect(closed).toMatchObject({ sandboxId: sandbox.id, key: sandbox.key, reason: 'idle' });
     expect(events.find(({ type }) => type === 'expiring')).toMatchObject({

@@ -172,7 +172,7 @@ ctypes.CDLL(None).syscall({'x86_64': 60, 'aarch64': 93}[platform.machine()], 0)`
 
   test('counts for the memory that it has', async () => {
     const sandbox = await manager.open({ session: 'isolated', limits: { memoryMb: 96 } });
-    const greedy = headless(`held = b'a' * (200 << 20); print('held', flush=True)`);
+    const greedy = headless(`held = b'a' * (200 << 20); time.sleep(10); print('held', flush=True)`);
     const { exitCode, oomKilled, stdout } = await sandbox.exec(greedy);
     expect({ exitCode, oomKilled, stdout }).toEqual({ exitCode: 137, oomKilled: true, stdout: '' });
     await sandbox.close();

@@ -113,7 +113,7 @@ os.symlink('/etc/passwd', 'out/link.json')
 
   test('gives a run that takes too long as a result, with its artifacts, and ends it', async () => {
     const code = 'import time; open("half.txt", "w").write("half"); print("began", flush=True); time.sleep(1000)';
-    const result = await manager.run({ code, timeoutMs: 3_000, artifacts: ['*.txt'] });
+    const result = await manager.run({ code, timeoutMs: 6_000, artifacts: ['*.txt'] });
     expect(result).toMatchObject({ timedOut: true, ok: false, stdout: 'began\n', artifacts: [{ path: 'half.txt' }] });
     await gone();
   });

@@ -145,7 +145,8 @@ describeWithEngine('sessions', () => {
     const scope = { workflow: unique() };
     const events = record(manager);
     const controller = new AbortController();
-    const opening = manager.open({ scope, signal: controller.signal });
+    // With something to do that never ends: however late the abort comes, it is in time.
+    const opening = manager.open({ scope, init: 'sleep 1000', signal: controller.signal });
     const reason = new Error('not now');
     // Half way: an engine takes long, and namespaces do not.
     setTimeout(() => controller.abort(reason), isNamespaces ? 1 : 20);

@@ -127,14 +127,14 @@ function contract(options: () => ObjectStoreOptions) {
     const reason = new Error('changed my mind');
     const publishing = new AbortController();
     const published = sandbox.publish('big', 'aborted', { signal: publishing.signal });
-    setTimeout(() => publishing.abort(reason), 30);
+    setTimeout(() => publishing.abort(reason), 5);
     await expect(published).rejects.toBe(reason);
     await expect(sandbox.stage('aborted', 'out')).rejects.toMatchObject({ code: 'FILE_NOT_FOUND' });
 
     await sandbox.publish('big', 'big');
     const staging = new AbortController();
     const staged = sandbox.stage('big', 'never/big', { signal: staging.signal });
-    setTimeout(() => staging.abort(reason), 30);
+    setTimeout(() => staging.abort(reason), 5);
     await expect(staged).rejects.toBe(reason);
     expect(await sandbox.files.exists('never/big')).toBe(false);
     await expect(sandbox.stage('big', 'out', { signal: AbortSignal.abort(reason) })).rejects.toBe(reason);

@@ -48,7 +48,7 @@ describeWithEngine('the guest on an engine', () => {
       if (found) expect(statSync(found).size).toBe(size);
     }
     expect(await answer(engine)).toBe('works\n');
-  });
+  }, 300_000);
 
   test('is brought by many programs at once', async () => {
     if (!engine) return;

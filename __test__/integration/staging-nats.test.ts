@@ -218,24 +218,28 @@ describeWithNats('staging with a NATS server that goes away', () => {
   }
 
   // Most of their time is the store's patience with a server that does not answer.
-  test.concurrent('in the middle of publishing: it rejects, and nothing of it stays once the server is back', async () => {
-    await using ground = await mortal();
-    const { server, sandbox } = ground;
-    const before = await Witness.of(server, bucket);
-    const count = await before.chunks();
-    const publishing = expect(sandbox.publish('big', 'broken')).rejects.toMatchObject({
-      code: 'TIMED_OUT',
-      details: { store: 'nats', servers: [server.url] },
-    });
-    await until(async () => (await before.chunks()) > count + 20);
-    await server.kill();
-    await publishing;
-    await server.start();
-    await expect(sandbox.stage('broken', 'out')).rejects.toMatchObject({ code: 'FILE_NOT_FOUND' });
-    const after = await Witness.of(server, bucket);
-    await until(async () => (await after.chunks()) === count);
-    await after.close();
-  });
+  test.concurrent(
+    'in the middle of publishing: it rejects, and nothing of it stays once the server is back',
+    async () => {
+      await using ground = await mortal();
+      const { server, sandbox } = ground;
+      const before = await Witness.of(server, bucket);
+      const count = await before.chunks();
+      const publishing = expect(sandbox.publish('big', 'broken')).rejects.toMatchObject({
+        code: 'TIMED_OUT',
+        details: { store: 'nats', servers: [server.url] },
+      });
+      await until(async () => (await before.chunks()) > count + 20);
+      await server.kill();
+      await publishing;
+      await server.start();
+      await expect(sandbox.stage('broken', 'out')).rejects.toMatchObject({ code: 'FILE_NOT_FOUND' });
+      const after = await Witness.of(server, bucket);
+      await until(async () => (await after.chunks()) === count);
+      await after.close();
+    },
+    GUARD_MS,
+  );
 
   test.concurrent(
     'in the middle of staging: it rejects, and no file appears',
@@ -254,19 +258,23 @@ describeWithNats('staging with a NATS server that goes away', () => {
     GUARD_MS,
   );
 
-  test.concurrent('before: it rejects with TIMED_OUT and the last error, and works when the server is back', async () => {
-    await using ground = await mortal();
-    const { server, sandbox } = ground;
-    await server.kill();
-    const unreachable = { code: 'TIMED_OUT', details: { store: 'nats', servers: [server.url] } };
-    // The first call may be made before the client has seen that its connection is broken.
-    await expect(sandbox.publish('in')).rejects.toMatchObject(unreachable);
-    const message = expect.stringMatching(/refused/i);
-    await expect(sandbox.stage('big', 'never')).rejects.toMatchObject({ ...unreachable, message });
-    expect(await sandbox.files.exists('never')).toBe(false);
-    await server.start();
-    expect((await sandbox.publish('in')).sizeBytes).toBe(1);
-  });
+  test.concurrent(
+    'before: it rejects with TIMED_OUT and the last error, and works when the server is back',
+    async () => {
+      await using ground = await mortal();
+      const { server, sandbox } = ground;
+      await server.kill();
+      const unreachable = { code: 'TIMED_OUT', details: { store: 'nats', servers: [server.url] } };
+      // The first call may be made before the client has seen that its connection is broken.
+      await expect(sandbox.publish('in')).rejects.toMatchObject(unreachable);
+      const message = expect.stringMatching(/refused/i);
+      await expect(sandbox.stage('big', 'never')).rejects.toMatchObject({ ...unreachable, message });
+      expect(await sandbox.files.exists('never')).toBe(false);
+      await server.start();
+      expect((await sandbox.publish('in')).sizeBytes).toBe(1);
+    },
+    GUARD_MS,
+  );
 
   test.concurrent(
     'for good: close() still ends, and so does the program',
