@@ -3,8 +3,9 @@ import { describeWithEngine, IMAGES, record, testManager, unique, until } from '
 
 const image = IMAGES.alpine;
 
+// Side by side: most of their time is waiting.
 describeWithEngine('leases', () => {
-  test('an idle sandbox is warned of, ends, and says why; the next open makes a new one', async () => {
+  test.concurrent('an idle sandbox is warned of, ends, and says why; the next open makes a new one', async () => {
     const manager = testManager({ defaults: { image } });
     const events = record(manager);
     const sandbox = await manager.open();
@@ -20,7 +21,7 @@ describeWithEngine('leases', () => {
     expect(await manager.open()).toMatchObject({ created: true });
   });
 
-  test('output of a running process is activity, and so is a request under way', async () => {
+  test.concurrent('output of a running process is activity, and so is a request under way', async () => {
     const manager = testManager({ defaults: { image } });
     const sandbox = await manager.open();
     const printing = await sandbox.spawn('while :; do echo x; sleep 0.2; done');
@@ -30,7 +31,7 @@ describeWithEngine('leases', () => {
     expect((await sandbox.exec('sleep 3; echo still')).stdout).toBe('still\n');
   });
 
-  test('looking at a sandbox is not using it', async () => {
+  test.concurrent('looking at a sandbox is not using it', async () => {
     const manager = testManager({ defaults: { image } });
     const sandbox = await manager.open();
     await sandbox.extend({ idleTimeoutMs: 500 });
@@ -42,7 +43,7 @@ describeWithEngine('leases', () => {
     );
   });
 
-  test('a sandbox reaches its maximum lifetime however busy it is', async () => {
+  test.concurrent('a sandbox reaches its maximum lifetime however busy it is', async () => {
     const manager = testManager({ defaults: { image } });
     const sandbox = await manager.open();
     await sandbox.extend({ maxLifetimeMs: 1_200 });
@@ -50,7 +51,7 @@ describeWithEngine('leases', () => {
     await expect(running).rejects.toMatchObject({ code: 'SANDBOX_LOST', details: { reason: 'max-lifetime' } });
   });
 
-  test('extend() puts both ends off, counted from now', async () => {
+  test.concurrent('extend() puts both ends off, counted from now', async () => {
     const manager = testManager({ idleTimeoutMs: 4_000, maxLifetimeMs: 4_000, defaults: { image } });
     const sandbox = await manager.open();
     const before = await sandbox.info();
@@ -65,7 +66,7 @@ describeWithEngine('leases', () => {
     await expect(sandbox.extend({ idleTimeoutMs: -1 })).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' });
   });
 
-  test('a sandbox that another program still uses is no orphan; without anybody it ends', async () => {
+  test.concurrent('a sandbox that another program still uses is no orphan; without anybody it ends', async () => {
     const scope = { workflow: unique() };
     const owner = new SandboxManager({ orphanTimeoutMs: 300, defaults: { image } });
     const sandbox = await owner.open({ scope });
