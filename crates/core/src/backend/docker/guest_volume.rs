@@ -22,7 +22,7 @@ use crate::guest::{GuestBinary, guest_binary};
 use crate::id::random_id;
 use crate::{Error, ErrorCode, Result};
 
-/// The guest's in its folder.
+/// What the guest is called in its folder.
 const NAME: &str = "guest";
 
 fn binary(engine: &Engine) -> Result<GuestBinary> {
@@ -82,7 +82,7 @@ pub(super) async fn mend(engine: &Engine, image: &str) -> Result<()> {
 /// Puts the guest into the volume, by way of a container that is never started.
 async fn fill(engine: &Engine, image: &str) -> Result<()> {
     let guest = binary(engine)?;
-    let volume = volume_name(guest.hash);
+    let (volume, bytes) = (volume_name(guest.hash), guest.unpack()?);
     let labels = [
         (records::GUEST.to_owned(), env!("CARGO_PKG_VERSION").to_owned()),
         (records::MAKER.to_owned(), super::maker::this_program()),
@@ -104,7 +104,7 @@ async fn fill(engine: &Engine, image: &str) -> Result<()> {
     };
     let created = engine.client.create_container(None, body).await;
     let helper = created.map_err(|error| engine.error("prepare the guest's volume", error))?.id;
-    let brought = bring(engine, &helper, &guest.unpack()?).await;
+    let brought = bring(engine, &helper, &bytes).await;
     let removed = engine.remove(&helper).await;
     brought.and(removed)
 }
