@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
-import Docker from 'dockerode';
+import type Docker from 'dockerode';
 
 export const isNamespaces = process.env.COFFERDAM_BACKEND === 'namespaces';
 
@@ -34,36 +34,42 @@ interface Ground {
   ownWarm(sandboxId: string): Promise<Box | undefined>;
 }
 
-const docker = new Docker();
+let client: Docker | undefined;
+
+/** Loaded when it is first needed: most suites never do, and it is large. */
+async function docker(): Promise<Docker> {
+  client ??= new (await import('dockerode')).default();
+  return client;
+}
 
 const onDocker: Ground = {
   async boxOf(sandboxId) {
-    const [found] = await docker.listContainers({ filters: { label: [`cofferdam.id=${sandboxId}`] } });
+    const [found] = await (await docker()).listContainers({ filters: { label: [`cofferdam.id=${sandboxId}`] } });
     return containerBox(found?.Id ?? 'none');
   },
   async labelled(name, value) {
-    const found = await docker.listContainers({
+    const found = await (await docker()).listContainers({
       all: true,
       filters: { label: [`cofferdam.label.${name}=${value}`] },
     });
     return found.map(({ Id }) => Id);
   },
   async workspaces(key) {
-    const { Volumes } = await docker.listVolumes({ filters: { label: ['cofferdam.data'] } });
+    const { Volumes } = await (await docker()).listVolumes({ filters: { label: ['cofferdam.data'] } });
     const ours = (Volumes ?? []).filter(({ Labels }) => Labels['cofferdam.data']?.includes(`"${key}"`));
     return ours.map(({ Name }) => Name);
   },
   async withMemoryMb(megabytes) {
-    const all = await docker.listContainers({ all: true, filters: { label: ['cofferdam.id'] } });
+    const all = await (await docker()).listContainers({ all: true, filters: { label: ['cofferdam.id'] } });
     const ours = all.filter(({ Labels }) => Labels['cofferdam.facts']?.includes(`"memory_mb":${megabytes}`));
     return ours.map(({ Id }) => Id);
   },
   async debris() {
-    const networks = (await docker.listNetworks()).map(({ Name }) => Name);
+    const networks = (await (await docker()).listNetworks()).map(({ Name }) => Name);
     return networks.filter((name) => !['bridge', 'host', 'none'].includes(name));
   },
   async ownWarm(sandboxId) {
-    const all = await docker.listContainers({ filters: { label: [`cofferdam.id=${sandboxId}`] } });
+    const all = await (await docker()).listContainers({ filters: { label: [`cofferdam.id=${sandboxId}`] } });
     const own = all.find(
       ({ Labels, Names }) =>
         Names[0]?.startsWith('/cofferdam-warm-') && Labels['cofferdam.maker']?.includes(` ${process.pid} `),
@@ -73,11 +79,11 @@ const onDocker: Ground = {
 };
 
 function containerBox(id: string): Box {
-  const container = docker.getContainer(id);
+  const container = async () => (await docker()).getContainer(id);
   return {
-    kill: async () => void (await container.kill()),
-    stop: async () => void (await container.stop()),
-    remove: async () => void (await container.remove({ force: true })),
+    kill: async () => void (await (await container()).kill()),
+    stop: async () => void (await (await container()).stop()),
+    remove: async () => void (await (await container()).remove({ force: true })),
   };
 }
 
@@ -91,7 +97,7 @@ export function stateFolder(): string {
 
 interface Recorded {
   handle: string;
-  spec: { claim: string; setup: { sandbox_id: string; key: string }; labels: object; limits: { memory_mb?: number } };
+  spec: { sandbox_id: string; key: string; labels: object; limits: { memory_mb?: number } };
 }
 
 function recorded(folder: 'boxes' | 'data'): Recorded[] {
@@ -108,7 +114,7 @@ function recorded(folder: 'boxes' | 'data'): Recorded[] {
 
 const onNamespaces: Ground = {
   async boxOf(sandboxId) {
-    const found = recorded('boxes').find(({ spec }) => spec.setup.sandbox_id === sandboxId);
+    const found = recorded('boxes').find(({ spec }) => spec.sandbox_id === sandboxId);
     return processBox(found?.handle ?? 'none');
   },
   async labelled(name, value) {
@@ -116,7 +122,7 @@ const onNamespaces: Ground = {
     return recorded('boxes').flatMap(({ handle, spec }) => (has(spec.labels) ? [handle] : []));
   },
   async workspaces(key) {
-    return recorded('data').flatMap(({ handle, spec }) => (spec.setup.key === key ? [handle] : []));
+    return recorded('data').flatMap(({ handle, spec }) => (spec.key === key ? [handle] : []));
   },
   async withMemoryMb(megabytes) {
     return recorded('boxes').flatMap(({ handle, spec }) => (spec.limits.memory_mb === megabytes ? [handle] : []));
@@ -135,7 +141,7 @@ const onNamespaces: Ground = {
     return found.filter((name) => !belongs(name));
   },
   async ownWarm(sandboxId) {
-    const isOurs = ({ spec }: Recorded) => spec.setup.sandbox_id === sandboxId && spec.claim.includes('-warm-');
+    const isOurs = ({ spec }: Recorded) => spec.sandbox_id === sandboxId && spec.key === '';
     const found = recorded('boxes').find(isOurs);
     return found && processBox(found.handle);
   },

@@ -5,13 +5,15 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
-import { describeWithEngine } from './support';
+import { describeWithEngine, unlessMissing } from './support';
 
 const program = process.env.COFFERDAM_TEST_NATS;
-if (!program) console.warn('SKIPPED: staging with NATS, because there is no nats-server here; npm test brings one');
 
 /** Suites that need a server and an engine. */
-export const describeWithNats = program ? describeWithEngine : describe.skip;
+export const describeWithNats = unlessMissing(
+  program ? undefined : 'there is no nats-server here; npm test brings one',
+  describeWithEngine,
+);
 
 export class NatsServer {
   readonly #args: string[];

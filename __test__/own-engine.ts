@@ -6,26 +6,33 @@
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { existsSync } from 'node:fs';
 import { mkdir, mkdtemp, open, readdir, readFile, readlink, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import Docker from 'dockerode';
+import { describeOnDocker, unlessMissing } from './support';
 
 /** A hang guard for one start or stop. */
 const PATIENCE_MS = 30_000;
 
 /** Why there can be no second engine here; `undefined` when there can be one. */
-export async function whyNoOwnEngine(): Promise<string | undefined> {
+function whyNoOwnEngine(): string | undefined {
   if (process.platform !== 'linux') return 'it takes Linux';
   if (process.getuid?.() !== 0) return 'it takes root';
   const folders = [...(process.env.PATH ?? '').split(':'), '/usr/sbin', '/usr/local/sbin'];
-  for (const program of ['dockerd', 'unshare']) {
-    const found = await Promise.all(folders.map(async (folder) => (await names(folder)).includes(program)));
-    if (!found.includes(true)) return `${program} is not installed`;
-  }
-  return undefined;
+  const missing = ['dockerd', 'unshare'].find((name) => !folders.some((folder) => existsSync(path.join(folder, name))));
+  return missing && `${missing} is not installed`;
 }
+
+const why = whyNoOwnEngine();
+
+/** Suites that start a second engine. */
+export const describeWithOwnEngine = unlessMissing(
+  why && `a second engine cannot be started here: ${why}`,
+  describeOnDocker,
+);
 
 export class OwnEngine implements AsyncDisposable {
   readonly #folder: string;

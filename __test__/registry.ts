@@ -7,13 +7,15 @@ import net from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import Docker from 'dockerode';
-import { describeOnDocker, IMAGES, until } from './support';
+import { describeOnDocker, IMAGES, unlessMissing, until } from './support';
 
 const program = process.env.COFFERDAM_TEST_REGISTRY;
-if (!program) console.warn('SKIPPED: pulls, because there is no docker-registry here; npm test brings one');
 
 /** Suites that pull. */
-export const describeWithRegistry: typeof describe | typeof describe.skip = program ? describeOnDocker : describe.skip;
+export const describeWithRegistry = unlessMissing(
+  program ? undefined : 'there is no docker-registry here; npm test brings one',
+  describeOnDocker,
+);
 
 const docker = new Docker();
 

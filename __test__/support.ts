@@ -10,6 +10,23 @@ export const IMAGES = isNamespaces
   ? { debian: root('debian'), alpine: root('alpine'), empty: root('empty') }
   : { debian: 'ubuntu:22.04', alpine: 'alpine:3.19', empty: 'cofferdam/empty:latest' };
 
+type ImageClass = keyof typeof IMAGES;
+
+/**
+ * Classes of images, for suites that are the same on each. On other ways into a sandbox than the first, one class is enough:
+ * `COFFERDAM_TEST_IMAGES` names it.
+ */
+export function classes<Name extends ImageClass>(...names: Name[]): Name[] {
+  const only = process.env.COFFERDAM_TEST_IMAGES;
+  const chosen = names.filter((name) => !only || name === only);
+  return chosen.length > 0 ? chosen : names;
+}
+
+/** The images of such classes. */
+export function imagesOf(...names: ImageClass[]): string[] {
+  return classes(...names).map((name) => IMAGES[name]);
+}
+
 function root(name: string): string {
   return path.join(process.env.COFFERDAM_TEST_ROOTS ?? '/var/tmp/cofferdam-roots', name);
 }
@@ -26,6 +43,29 @@ export const testOnDocker: typeof test | typeof test.skip = isNamespaces ? test.
 
 /** Suites against a real engine. Where none can be had, `scripts/test.mjs` says so loudly, and fails in CI. */
 export const describeWithEngine = process.env.COFFERDAM_NO_ENGINE && !isNamespaces ? describe.skip : describe;
+
+/** In CI nothing is left out: what is missing on the machine is a failure there. */
+export const isCi = !['', '0', 'false'].includes(process.env.CI ?? '');
+
+/**
+ * `suite` where the machine has what it needs. Where it has not, the suite is skipped by name, and in CI it fails.
+ *
+ * @param missing what the machine lacks, as a clause; `undefined` when it lacks nothing
+ */
+export function unlessMissing(missing: string | undefined, suite: typeof describe): typeof describe;
+export function unlessMissing(missing: string | undefined, suite: typeof test): typeof test;
+export function unlessMissing(missing: string | undefined, suite: typeof describe | typeof test) {
+  if (missing === undefined || suite === describe.skip || suite === test.skip) return suite;
+  if (!isCi) {
+    console.warn(`SKIPPED: ${missing}`);
+    return suite.skip;
+  }
+  const fail = (name: string) =>
+    test(name, () => {
+      throw new Error(`this suite could not run: ${missing}`);
+    });
+  return fail as typeof describe & typeof test;
+}
 
 const managers: SandboxManager[] = [];
 

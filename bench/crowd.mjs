@@ -23,13 +23,14 @@ try {
   const began = performance.now();
   const answers = await Promise.all(Array.from({ length: count }, answered));
   const ms = performance.now() - began;
-  assert.deepEqual([...new Set(answers)], ['here\n']);
+  const right = answers.filter((answer) => answer === 'here\n').length;
+  assert.equal(right, count, `only ${right} of ${count} answered`);
   await sleep(SETTLE_MS);
   const hostBytes = (share('self') - before) / count;
   const processes = ofBoxes();
   assert.ok(processes.length >= 2 * count, `${processes.length} processes keep ${count} sandboxes`);
   const boxBytes = processes.reduce((sum, pid) => sum + share(pid), 0) / count;
-  console.log(JSON.stringify({ ms, hostBytes, boxBytes }));
+  console.log(JSON.stringify({ ms, right, hostBytes, boxBytes }));
 } finally {
   await manager.close();
 }

@@ -7,6 +7,15 @@ import { assertNotEnding } from '../scripts/lifetime.mjs';
 /** Between two turns: the engine still tidies up after a command that is over, and that is not the next one's fault. */
 const SETTLE_MS = 25;
 
+/**
+ * Plans as a run wants them: `quick` takes a few samples only.
+ *
+ * @returns {<Plan extends { rounds: number }>(plan: Plan) => Plan}
+ */
+export function planner(quick) {
+  return (plan) => (quick ? { ...plan, rounds: Math.min(plan.rounds, 2), turnMs: (plan.turnMs ?? 0) / 5 } : plan);
+}
+
 /** How long `work` takes, in milliseconds. */
 export async function timed(work) {
   const began = performance.now();

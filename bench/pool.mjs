@@ -9,12 +9,13 @@ const KEPT = 2;
 
 /**
  * @template T
- * @param {string} image
+ * @param {{ runId: string, image: string, backend?: string }} options
  * @param {(manager: SandboxManager, full: () => Promise<void>) => Promise<T>} work `full` resolves when what was taken
  *   last is replaced
  */
-export async function withPool(runId, image, work) {
-  const manager = new SandboxManager({ warm: { [image]: KEPT }, defaults: { image, labels: labelsOf(runId) } });
+export async function withPool({ runId, image, backend = 'docker' }, work) {
+  const defaults = { image, labels: labelsOf(runId) };
+  const manager = new SandboxManager({ backend, warm: { [image]: KEPT }, defaults });
   const forget = atEnd(() => manager.close());
   try {
     const events = manager.events();

@@ -6,10 +6,11 @@ import { once } from 'node:events';
 /**
  * @param {string} program
  * @param {string[]} args
+ * @param {{ env?: NodeJS.ProcessEnv }} [options]
  * @returns {Promise<{ exitCode: number | null, stdout: string, stderr: string }>}
  */
-export async function runProgram(program, args) {
-  const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'pipe'] });
+export async function runProgram(program, args, options = {}) {
+  const child = spawn(program, args, { ...options, stdio: ['ignore', 'pipe', 'pipe'] });
   const stdout = [];
   const stderr = [];
   child.stdout.on('data', (chunk) => stdout.push(chunk));
@@ -19,8 +20,8 @@ export async function runProgram(program, args) {
 }
 
 /** The same, for one that must exit with 0; resolves to what it printed. */
-export async function output(program, args) {
-  const { exitCode, stdout, stderr } = await runProgram(program, args);
+export async function output(program, args, options) {
+  const { exitCode, stdout, stderr } = await runProgram(program, args, options);
   if (exitCode !== 0) throw new Error(`\`${program} ${args.join(' ')}\` exited with ${exitCode}: ${stderr.trim()}`);
   return stdout;
 }

@@ -1,4 +1,4 @@
-// What an agent does all day: write a program, run it, see it fail, fix it, and watch the result. The "model" here is a
+// A typical agent loop: write a program, run it, see it fail, fix it, and run it again. The "model" here is a
 // script; the sandbox is real, and every step is timed.
 import { SandboxManager } from 'cofferdam';
 

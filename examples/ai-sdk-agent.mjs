@@ -1,5 +1,5 @@
-// An agent of Vercel's AI SDK with a computer of its own: it writes a program, runs it, and one watches it do so. What the
-// program prints comes while it runs, and what the agent wants to delete waits for a person's word.
+// A Vercel AI SDK agent with its own sandbox. It writes a program and runs it; the output is streamed while it runs, and a
+// deletion waits for a person's approval.
 import { stepCountIs, ToolLoopAgent } from 'ai';
 import { SandboxManager } from 'cofferdam';
 import { sandboxTools } from 'cofferdam/ai';
@@ -33,7 +33,7 @@ const tools = sandboxTools(manager, {
 });
 const agent = new ToolLoopAgent({ model, tools, stopWhen: stepCountIs(10) });
 
-/** Shows a turn as it comes, and gives the messages it added and what it wants a person to approve. */
+/** Prints a turn as it streams; returns the messages it added and the approvals it asks for. */
 async function turn(messages) {
   const result = await agent.stream({ messages });
   const requests = [];

@@ -1,4 +1,4 @@
-// Data analysis in compute mode: a large file goes in, a program runs over it in a sandbox of its own, and only the answer
+// Data analysis in compute mode: a large file goes in, a program processes it in its own sandbox, and only the output
 // and an artifact come back. Nothing is left behind.
 //
 //   node examples/data-analysis.mjs
@@ -10,7 +10,7 @@ import { SandboxManager } from 'cofferdam';
 
 const manager = new SandboxManager();
 
-// What an agent would be given as a file: about 5 MB of events.
+// The input file an agent would get: about 5 MB of events.
 const events = Array.from({ length: 50_000 }, (_, id) => ({
   id,
   service: ['api', 'web', 'jobs'][id % 3],
@@ -18,7 +18,7 @@ const events = Array.from({ length: 50_000 }, (_, id) => ({
   status: id % 97 === 0 ? 500 : 200,
 }));
 
-// What an agent would write.
+// The program an agent would write.
 const code = `
 import csv, json, statistics
 

@@ -1,5 +1,5 @@
-// What an MCP client does with a sandbox: finds the tools, writes a program, hears its output while it runs, stops another
-// one, and reads the files. The client is the official SDK's, the server is `cofferdam mcp`; no model, no API key.
+// What an MCP client does with a sandbox: list the tools, write a program, stream its output, cancel another
+// one, and read the files. The client is the official SDK's, the server is `cofferdam mcp`; no model, no API key.
 import { fileURLToPath } from 'node:url';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';

@@ -1,6 +1,6 @@
-// A workflow of three agents that share one computer, by the workflow's scope: a writer writes a program and its tests, a
-// tester runs them, a debugger mends what the tests found; then the tester looks again. When the workflow ends, so does the
-// computer.
+// A workflow of three agents that share one sandbox through the workflow's scope: a writer writes a program and its tests, a
+// tester runs them, a debugger fixes what failed, and the tester runs them again. When the workflow ends, so does the
+// sandbox.
 import { stepCountIs, ToolLoopAgent } from 'ai';
 import { SandboxManager } from 'cofferdam';
 import { sandboxTools } from 'cofferdam/ai';
@@ -9,7 +9,7 @@ import { call, scriptedModel } from './support/scripted-model.mjs';
 const manager = new SandboxManager();
 const scope = { workflow: `example-${process.pid}` };
 
-/** Every agent gets tools of its own, and only those it needs; what makes them colleagues is the scope. */
+/** Every agent has its own tools, and only those it needs; the common scope makes them share a sandbox. */
 function agent(instructions, include, model) {
   const tools = sandboxTools(manager, { scope, image: 'node', include });
   return new ToolLoopAgent({ model, instructions, tools, stopWhen: stepCountIs(10) });
@@ -52,7 +52,7 @@ const tester = () =>
   );
 
 const debug = agent(
-  'Mend what the tests found.',
+  'Fix what the tests found.',
   ['sandbox_fs_read', 'sandbox_fs_edit'],
   scriptedModel(
     () => call('sandbox_fs_read', { path: 'slug.js' }),
@@ -72,7 +72,7 @@ async function step(name, agent, prompt) {
 }
 
 try {
-  await step('writer', writer, 'A function that makes slugs of titles.');
+  await step('writer', writer, 'A function that turns titles into slugs.');
   let verdict = await step('tester', tester(), 'Run the tests.');
   while (verdict.startsWith('FAIL')) {
     await step('debugger', debug, verdict);

@@ -1,4 +1,4 @@
-// A web server in a sandbox without any network, reached from the host through the guest: an agent can show what it built.
+// A web server in a sandbox without network, reached from the host through the guest: this is how an agent shows what it built.
 import { SandboxManager } from 'cofferdam';
 
 const manager = new SandboxManager();
@@ -17,10 +17,10 @@ try {
   const sandbox = await manager.open({ image: 'node', files: { 'server.js': server } });
   const process = await sandbox.spawn('node server.js');
   await process.waitForPort(3000);
-  console.log('▸ the server listens in the sandbox');
+  console.log('▸ the server is listening in the sandbox');
 
   const web = await sandbox.forward(3000);
-  console.log(`▸ and is here: ${web.url}`);
+  console.log(`▸ forwarded to ${web.url}`);
   for (const path of ['/', '/about']) {
     const page = await (await fetch(web.url + path)).json();
     console.log(`  GET ${path} → visit ${page.visits}, interfaces of the sandbox: ${page.network.join()}`);

@@ -27,17 +27,19 @@ export async function exited(child) {
  * @param {object} [options]
  * @param {Record<string, string>} [options.env] added to our own environment
  * @param {string} [options.cwd]
- * @param {'show' | 'keep'} [options.output] `show` passes it through; `keep` is silent and puts the last
- *   lines in the error
+ * @param {'show' | 'keep' | 'hold'} [options.output] `show` passes it through; `keep` is silent and puts the last
+ *   lines in the error; `hold` shows all of it when the program has ended
+ * @param {number} [options.nice] how far it steps back behind what runs beside it
  * @param {(line: string) => void} [options.onLine] with `keep`: gets each line of stdout instead
  * @param {number} [options.timeoutMs] a hang guard: what still runs after so long is ended, and that is an error
  * @param {'kill' | 'finish'} [options.interrupt] what an ending command does with it: `finish` is for work
  *   that must not be cut in half (dpkg)
  */
 export async function run(command, args, options = {}) {
-  const { env = {}, cwd, output = 'show', onLine, timeoutMs, interrupt = 'kill' } = options;
+  const { env = {}, cwd, output = 'show', nice, onLine, timeoutMs, interrupt = 'kill' } = options;
   const stream = output === 'show' ? 'inherit' : 'pipe';
-  const child = launch(command, args, {
+  const [program, ...words] = nice ? ['nice', '-n', String(nice), command, ...args] : [command, ...args];
+  const child = launch(program, words, {
     env: { ...process.env, ...env },
     cwd,
     stdio: ['ignore', stream, stream],
@@ -45,6 +47,7 @@ export async function run(command, args, options = {}) {
   const exit = exited(child);
   const kept = [];
   const keep = (line) => kept.push(line) > KEPT_LINES && kept.shift();
+  const held = output === 'hold' ? [gather(child.stdout), gather(child.stderr)] : [];
   const drained = output === 'keep' ? [eachLine(child.stdout, onLine ?? keep), eachLine(child.stderr, keep)] : [];
 
   const release = atEnd(() => (interrupt === 'finish' ? exit : endGroup(child, exit)));
@@ -69,11 +72,18 @@ export async function run(command, args, options = {}) {
   } finally {
     clearTimeout(guard);
     release();
+    for (const text of await Promise.all(held)) process.stdout.write(text);
   }
 }
 
 async function eachLine(input, take) {
   for await (const line of createInterface({ input })) take(line);
+}
+
+async function gather(input) {
+  const chunks = [];
+  for await (const chunk of input) chunks.push(chunk);
+  return Buffer.concat(chunks);
 }
 
 async function endGroup(child, exit) {

@@ -34,9 +34,16 @@ export function isInstalled(program) {
 }
 
 let updated;
+let installing = Promise.resolve();
 
-/** Installs packages without what they only recommend, and without letting them start a service. */
-export async function install(packages) {
+/** Installs packages without what they only recommend, and without letting them start a service; one call after the other. */
+export function install(packages) {
+  const done = installing.then(() => installNow(packages));
+  installing = done.catch(() => {});
+  return done;
+}
+
+async function installNow(packages) {
   await update();
   const allowServices = forbidServices();
   try {
@@ -53,8 +60,12 @@ export async function unpack(name, folder) {
   await run('sh', ['-euc', script, 'unpack', folder, name], { env: adminEnv(), output: 'keep' });
 }
 
+/** Once for us and all that we start: two at a time would be in each other's way. */
 function update() {
-  updated ??= apt(['update'], 'finish');
+  if (process.env.COFFERDAM_APT_UPDATED) return;
+  updated ??= apt(['update'], 'finish').then(() => {
+    process.env.COFFERDAM_APT_UPDATED = '1';
+  });
   return updated;
 }
 

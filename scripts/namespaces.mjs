@@ -34,12 +34,19 @@ export async function ensureNamespaces() {
 /** Where unpacked images stay for the next time. */
 const ROOTS = '/var/tmp/cofferdam-roots';
 
-/** @param {string} host the engine that has the images, as in DOCKER_HOST */
+/**
+ * As whoever runs this.
+ *
+ * @param {string} host the engine that has the images, as in DOCKER_HOST
+ */
 export async function testNamespaces(steps, host, env) {
   await steps.time('images as folders', () => ensureRoots(host, ROOTS));
   const own = { ...env, COFFERDAM_BACKEND: 'namespaces', COFFERDAM_TEST_ROOTS: ROOTS };
   await steps.run('jest, on namespaces', 'npx', ['jest', ...SUITES], { env: own });
-  if (process.getuid?.() !== 0) return;
+}
+
+/** As an ordinary user, where root runs this. */
+export async function testAsOrdinaryUser(steps, host, env) {
   const user = await ordinaryUser();
   const roots = path.join(user.home, 'roots');
   await steps.time('images as folders of an ordinary user', () => ensureRoots(host, roots, user));
@@ -47,7 +54,7 @@ export async function testNamespaces(steps, host, env) {
   const words = Object.entries(variables).map(([name, value]) => `${name}=${value}`);
   const become = ['--reuid', user.name, '--regid', user.name, '--init-groups', 'env', '-u', 'DOCKER_HOST', ...words];
   const jest = ['npx', 'jest', '--cacheDirectory', path.join(user.home, 'jest'), '__test__/contract/'];
-  await steps.run('jest, on namespaces as an ordinary user', 'setpriv', [...become, ...jest], { env });
+  await steps.beside('jest, on namespaces as an ordinary user', 'setpriv', [...become, ...jest], { env });
 }
 
 /** One with users of its own to give, who is gone with the command. */

@@ -6,17 +6,21 @@ import { buildProbe } from './probe.mjs';
 import { ensureProgram, ensureShells, ensureTmux, NATS, PODMAN, REGISTRY } from './programs.mjs';
 import { boxed } from './steps.mjs';
 import { Unavailable } from './unavailable.mjs';
+import { toldLater } from './workspace.mjs';
 
 /**
- * Of a checkout that is built.
+ * Packages are got while the checkout is being built.
  *
  * @param {Promise<import('./engine.mjs').Engine>} preparing
+ * @param {Promise<void>} building
  * @returns {Promise<{ engine?: import('./engine.mjs').Engine, env: Record<string, string>, notices: string[] }>} the
  *   environment of jest and of cargo's tests, and what had to be left out
  */
-export async function testEnvironment(steps, preparing) {
+export async function testEnvironment(steps, preparing, building) {
+  const getting = getPackages(preparing);
+  await building;
   const probe = await buildProbe(steps);
-  await ensureShells();
+  await getting.shells;
   const notices = [];
   const orSkipped = async (what, variable, get) => {
     try {
@@ -34,12 +38,26 @@ export async function testEnvironment(steps, preparing) {
     ...(probe && { COFFERDAM_TEST_PROBE: probe }),
     ...(await orSkipped('The Docker suites were SKIPPED.', 'COFFERDAM_NO_ENGINE', async () => {
       engine = await preparing;
-      return { DOCKER_HOST: engine.host, ...(await programs()) };
+      return { DOCKER_HOST: engine.host, ...(await getting.programs) };
     })),
     ...(await orSkipped('The suites of namespaces were SKIPPED.', 'COFFERDAM_NO_NAMESPACES', ensureNamespaces)),
-    ...(await orSkipped('The suites in a terminal were SKIPPED.', 'COFFERDAM_NO_TMUX', ensureTmux)),
+    ...(await orSkipped('The suites in a terminal were SKIPPED.', 'COFFERDAM_NO_TMUX', () => getting.tmux)),
   };
   return { engine, env, notices };
+}
+
+/**
+ * All that the tests need of the machine's packages, beside an engine.
+ *
+ * @param {Promise<unknown>} preparing the engine: a run that prepares it for many commands has installed everything by then
+ */
+export function getPackages(preparing) {
+  const free = process.env.COFFERDAM_RUN ? preparing.catch(() => {}) : Promise.resolve();
+  return {
+    shells: toldLater(free.then(ensureShells)),
+    tmux: toldLater(free.then(ensureTmux)),
+    programs: toldLater(preparing.then(programs)),
+  };
 }
 
 async function programs() {
@@ -51,6 +69,7 @@ async function programs() {
   return Object.fromEntries(Object.entries(found).filter(([, program]) => program));
 }
 
+/** Whether what is missing is a failure. */
 function isCi() {
   return !['', '0', 'false'].includes(process.env.CI ?? '');
 }

@@ -8,6 +8,7 @@
 mod cancel;
 mod convert;
 mod events;
+mod execution;
 mod files;
 mod manager;
 mod options;

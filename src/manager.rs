@@ -6,7 +6,7 @@ use std::sync::Arc;
 use cofferdam_core::backend::{Attempt, BoxRecord, BoxState, Enforcement, EngineInfo, PruneReport, PruneRequest};
 use cofferdam_core::{
     BackendKind, DockerOptions, FilePolicy, Manager, ManagerOptions, NetworkRule, OnPull, OpenRequest, Policy, Scope,
-    Timeouts, TlsFiles, WarmRequest,
+    Timeouts, TlsFiles, WarmRequest, is_isolated, session_name,
 };
 use napi::Env;
 use napi::bindgen_prelude::{PromiseRaw, within_runtime_if_available};
@@ -26,6 +26,8 @@ use crate::sandbox::NativeSandbox;
 pub struct NativeSandboxInfo {
     pub id: String,
     pub key: String,
+    pub session: String,
+    pub isolated: bool,
     pub image: String,
     #[napi(ts_type = "'warm' | 'running' | 'paused' | 'stopped'")]
     pub state: String,
@@ -45,8 +47,11 @@ impl From<BoxRecord> for NativeSandboxInfo {
             BoxState::Paused => "paused",
             BoxState::Stopped => "stopped",
         };
+        let session = session_name(&record.key);
         NativeSandboxInfo {
             id: record.id,
+            isolated: is_isolated(&session),
+            session,
             key: record.key,
             image: record.image,
             state: state.to_owned(),
@@ -54,7 +59,7 @@ impl From<BoxRecord> for NativeSandboxInfo {
             created_at_ms: unix_ms(record.created_at),
             expires_at_ms: record.expires_at.map(unix_ms),
             limits: record.limits.into(),
-            network: record.network,
+            network: record.network.is_on(),
             labels: record.labels.into_iter().collect(),
         }
     }
@@ -178,16 +183,16 @@ impl NativeManager {
         promise(env, async move { manager.run(request).await }, |_, result| Ok(result.into()))
     }
 
-    /// As `run`, for somebody who listens to the program while it runs.
+    /// As `run`, but the output can be read while the program runs.
     #[napi(ts_return_type = "Promise<NativeRunning>")]
-    pub fn run_aloud<'env>(
+    pub fn run_streaming<'env>(
         &self,
         env: &'env Env,
         run: NativeRun,
         cancel: Option<&Cancel>,
     ) -> napi::Result<PromiseRaw<'env, NativeRunning>> {
         let (manager, request) = (self.manager.clone(), run.request(cancel));
-        promise(env, async move { Ok(manager.run_aloud(request)) }, |_, running| Ok(running.into()))
+        promise(env, async move { Ok(manager.run_streaming(request)) }, |_, running| Ok(running.into()))
     }
 
     #[napi(ts_return_type = "Promise<NativeSandbox>")]
@@ -220,6 +225,12 @@ impl NativeManager {
         promise(env, async move { manager.get(&id).await }, move |_, sandbox| {
             Ok(NativeSandbox::new(manager_of_sandbox, sandbox, false))
         })
+    }
+
+    /// Whether a session of this name is never shared.
+    #[napi]
+    pub fn is_isolated(&self, session: String) -> bool {
+        is_isolated(&session)
     }
 
     #[napi(ts_return_type = "Promise<NativeSandboxInfo[]>")]

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use cofferdam_core::{Limits, OpenRequest, Packages, PullPolicy, Scope, Session};
+use cofferdam_core::{Limits, Network, OpenRequest, Packages, PullPolicy, Scope, Session};
 use napi::bindgen_prelude::{Either, Uint8Array};
 use napi_derive::napi;
 
@@ -120,7 +120,8 @@ pub struct NativeOpen {
     pub env: HashMap<String, String>,
     pub user: Option<String>,
     pub limits: NativeLimits,
-    pub network: bool,
+    #[napi(ts_type = "'off' | 'open'")]
+    pub network: String,
     pub read_only_root: bool,
     pub persist: bool,
     pub labels: HashMap<String, String>,
@@ -142,7 +143,7 @@ impl From<NativeOpen> for OpenRequest {
             env: options.env.into_iter().collect(),
             user: options.user,
             limits: options.limits.into(),
-            network: options.network,
+            network: if options.network == "open" { Network::Open } else { Network::Off },
             read_only_root: options.read_only_root,
             persist: options.persist,
             labels: options.labels.into_iter().collect(),

@@ -21,7 +21,7 @@ pub struct NativeChunk<'env> {
     pub data: BufferSlice<'env>,
 }
 
-fn to_chunks<'env>(env: &'env Env, chunks: Vec<Chunk>) -> napi::Result<Vec<NativeChunk<'env>>> {
+pub(crate) fn to_chunks<'env>(env: &'env Env, chunks: Vec<Chunk>) -> napi::Result<Vec<NativeChunk<'env>>> {
     let convert = |chunk: Chunk| {
         Ok(NativeChunk {
             seq: chunk.seq as f64,

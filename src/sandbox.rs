@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use cofferdam_core::{
     Command, ExecRequest, ExecResult, Killed, Manager, PortForward, ProcessInfo, Sandbox, SpawnRequest, Stats,
-    TerminalSize,
+    TerminalSize, session_name,
 };
 use napi::Env;
 use napi::bindgen_prelude::{Either, PromiseRaw, Uint8Array};
@@ -12,6 +12,7 @@ use napi_derive::napi;
 
 use crate::cancel::{Cancel, token};
 use crate::convert::{bytes, command, millis, text};
+use crate::execution::NativeExecution;
 use crate::manager::NativeSandboxInfo;
 use crate::options::NativeLimits;
 use crate::process::NativeProcess;
@@ -201,7 +202,13 @@ impl NativeSandbox {
 
     #[napi(getter)]
     pub fn key(&self) -> &str {
-        self.sandbox.key()
+        self.sandbox.key().as_str()
+    }
+
+    /// The session's name, as `open()` takes it.
+    #[napi(getter)]
+    pub fn session(&self) -> String {
+        session_name(self.sandbox.key().as_str())
     }
 
     #[napi(getter)]
@@ -231,6 +238,19 @@ impl NativeSandbox {
         let stdin = stdin.as_ref().map(bytes);
         let request = ExecRequest { spawn: command.into(), stdin, cancel: token(cancel) };
         promise(env, async move { sandbox.exec(request).await }, |_, result| Ok(result.into()))
+    }
+
+    /// Starts with the first read.
+    #[napi]
+    pub fn exec_streaming(
+        &self,
+        command: NativeCommand,
+        stdin: Option<Uint8Array>,
+        cancel: Option<&Cancel>,
+    ) -> NativeExecution {
+        let stdin = stdin.as_ref().map(bytes);
+        let request = ExecRequest { spawn: command.into(), stdin, cancel: token(cancel) };
+        NativeExecution::new(self.sandbox.exec_streaming(request))
     }
 
     #[napi(ts_return_type = "Promise<NativeProcess>")]

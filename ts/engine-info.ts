@@ -1,32 +1,33 @@
-/** What sandboxes run on, as a program is told of it. */
-import type { Limits } from './options';
+/** What sandboxes run on, as reported to programs. */
+import type { Limits } from './open-options';
 
-/** What sandboxes run on, and what that can and cannot do here. */
+/** What sandboxes run on, and what it can and cannot do on this machine. */
 export interface EngineInfo {
   /** `docker` or `namespaces`. */
   backend: string;
-  /** The engine’s own, or the kernel’s. */
+  /** Of the engine, or of the kernel. */
   version: string;
-  /** Of the engine’s API. */
+  /** Of the engine's API. */
   apiVersion?: string;
-  /** How well sandboxes are kept apart, where that depends on the machine. */
+  /** The level of isolation, if it depends on the machine. */
   tier?: string;
   /**
-   * Facts by name, where the backend knows them: of an engine its `host`, who named it (`foundBy`: `option`, `DOCKER_HOST`,
-   * `context <name>`, `default`), its `product` (`docker`, `podman`), `cgroupVersion`, `storageDriver`, `dataRoot` and more.
+   * What the backend knows, by name. For an engine: its `host`, where that address came from (`foundBy`: `option`,
+   * `DOCKER_HOST`, `context <name>`, `default`), its `product` (`docker`, `podman`), `cgroupVersion`, `storageDriver`,
+   * `dataRoot` and more.
    */
   abilities: Record<string, boolean | string>;
-  /** Which limits really apply. */
+  /** Which limits are in effect. */
   limits: Record<keyof Limits, 'enforced' | 'watched' | 'none'>;
-  /** Engines that were tried before this one answered; absent when it was the first. */
+  /** Engines that were tried before this one answered; absent if it was the first. */
   tried?: EngineAttempt[];
 }
 
-/** An engine that was tried in vain: in `info()`, and as `details.tried` of `ENGINE_UNAVAILABLE`. */
+/** An engine that could not be used: in `info()`, and as `details.tried` of `ENGINE_UNAVAILABLE`. */
 export interface EngineAttempt {
   /** Its address. */
   host: string;
-  /** Who named it: `option`, `DOCKER_HOST`, `context <name>`; `default` where engines usually are. */
+  /** Where the address came from: `option`, `DOCKER_HOST`, `context <name>`, or `default` for the usual places. */
   source: string;
   /** Why it cannot be used, for programs. */
   reason:
@@ -39,6 +40,6 @@ export interface EngineAttempt {
     | 'not-an-engine'
     | 'bad-address'
     | 'other';
-  /** The same in words. */
+  /** The same, for people. */
   problem: string;
 }

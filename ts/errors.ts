@@ -1,4 +1,4 @@
-/** What went wrong, for programs. The names never change. */
+/** What went wrong, for programs. Codes never change. */
 export type SandboxErrorCode =
   | 'INVALID_ARGUMENT'
   | 'ENGINE_UNAVAILABLE'
@@ -10,6 +10,7 @@ export type SandboxErrorCode =
   | 'SANDBOX_LOST'
   | 'PROCESS_NOT_FOUND'
   | 'COMMAND_NOT_FOUND'
+  | 'COMMAND_FAILED'
   | 'FILE_NOT_FOUND'
   | 'FILE_EXISTS'
   | 'NOT_A_DIRECTORY'
@@ -23,8 +24,8 @@ export type SandboxErrorCode =
   | 'INTERNAL';
 
 /**
- * The one error of this package. A command that fails is not an error but a result; an aborted call rejects with the
- * signal's own reason.
+ * The only error class of this package. A command that fails is a result, not an error, except with `reject: true`. An
+ * aborted call rejects with `signal.reason`.
  *
  * @example
  * ```ts
@@ -37,11 +38,11 @@ export type SandboxErrorCode =
  * ```
  */
 export class SandboxError extends Error {
-  /** Also known so in another copy of the package, where `instanceof` fails. */
+  /** Identifies errors of another copy of the package, for which `instanceof` fails. */
   override readonly name = 'SandboxError';
   /** What went wrong, for programs. */
   readonly code: SandboxErrorCode;
-  /** What a program may want to know beyond the code. */
+  /** More about the error, for programs. */
   readonly details: Record<string, unknown>;
 
   constructor(code: SandboxErrorCode, message: string, details: Record<string, unknown> = {}) {

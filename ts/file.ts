@@ -1,6 +1,7 @@
-/** One file: what is said of it, read of it and written to it. */
+/** One file: its entry, its content, and options to read and write it. */
+import type { LineRange } from './search';
 
-/** What kind of thing is at a path; a link is not followed. */
+/** What is at a path; links are not followed. */
 export type FileType = 'file' | 'dir' | 'symlink' | 'other';
 
 /** What is at a path. */
@@ -9,45 +10,133 @@ export interface FileEntry {
   path: string;
   /** The last part of the path. */
   name: string;
-  /** A link is `symlink`, whatever it points to. */
+  /** A symbolic link is `symlink`, whatever it points to. */
   type: FileType;
-  /** Of a file; what the file system says of anything else. */
+  /** Size of a file; for anything else, as the file system reports it. */
   sizeBytes: number;
   /** Permission bits. */
   mode: number;
-  /** Last change of the content, since 1970. */
+  /** Last change of the content, in milliseconds since 1970. */
   mtimeMs: number;
   /** Where a symbolic link points. */
   target?: string;
 }
 
-/** What was read of a file. */
+/** What was read from a file. */
 export interface FileContent {
-  /** What was read. */
+  /** The bytes that were read. */
   bytes: Uint8Array;
   /** The bytes as UTF-8. */
   text(): string;
-  /** Whether the file goes on after them. */
+  /** Whether the file has more after them. */
   truncated: boolean;
   /** The whole file's size. */
   sizeBytes: number;
-  /** As git decides: whether there is a NUL in the first 8,000 of the bytes. */
+  /** Whether there is a NUL in the first 8,000 bytes, as git decides. */
   isBinary: boolean;
 }
 
 /** How to write a file. */
 export interface WriteOptions {
-  /** Permission bits; those of the file it replaces, or 0644, unless told. */
+  /** Permission bits. By default, those of the file it replaces, or `0o644`. */
   mode?: number;
-  /** False refuses to replace a file, with `FILE_EXISTS`. */
+  /**
+   * False refuses to replace a file, with `FILE_EXISTS`.
+   *
+   * @default true
+   */
   overwrite?: boolean;
-  /** Whom it belongs to; whom commands run as unless told. */
+  /** Its owner. By default, the command user. */
   user?: string;
-  /** Adds to the end of the file, which is made if it is missing. A source that breaks adds nothing. */
+  /**
+   * Adds to the end of the file, and creates it if it is missing. A source that fails adds nothing.
+   *
+   * @default false
+   */
   append?: boolean;
-  /** Gives it up: the call rejects with the signal's own reason. */
+  /** Aborts the call; rejects with `signal.reason`. */
   signal?: AbortSignal;
 }
 
-/** A file's content: whole, or piece by piece. */
+/** Which part of a file to read. */
+export interface ReadOptions {
+  /**
+   * Where to start, in bytes.
+   *
+   * @default 0
+   */
+  offset?: number;
+  /**
+   * The most bytes to read.
+   *
+   * @default 262_144
+   */
+  maxBytes?: number;
+  /** Aborts the call; rejects with `signal.reason`. */
+  signal?: AbortSignal;
+}
+
+/** Which lines of a text file to read: all of them by default. */
+export interface ReadTextOptions extends LineRange {
+  /**
+   * Longer text rejects with `LIMIT_EXCEEDED`.
+   *
+   * @default 67_108_864
+   */
+  maxBytes?: number;
+  /** Aborts the call; rejects with `signal.reason`. */
+  signal?: AbortSignal;
+}
+
+/** Which part of a file to stream. */
+export interface StreamOptions {
+  /**
+   * Where to start, in bytes.
+   *
+   * @default 0
+   */
+  offset?: number;
+  /** The most bytes to read. By default, the whole file. */
+  maxBytes?: number;
+  /** Aborts the stream; reads reject with `signal.reason`. */
+  signal?: AbortSignal;
+}
+
+/** What to list. */
+export interface ListOptions {
+  /**
+   * Everything below the directory, not only what is in it.
+   *
+   * @default false
+   */
+  recursive?: boolean;
+  /**
+   * More entries reject with `LIMIT_EXCEEDED`.
+   *
+   * @default 100_000
+   */
+  maxEntries?: number;
+}
+
+/** How to create a directory. */
+export interface MkdirOptions {
+  /**
+   * Permission bits.
+   *
+   * @default 0o755
+   */
+  mode?: number;
+}
+
+/** What to remove. */
+export interface RemoveOptions {
+  /**
+   * A directory with everything below it.
+   *
+   * @default false
+   */
+  recursive?: boolean;
+}
+
+/** A file's content: whole, or as a stream. */
 export type FileData = string | Uint8Array | ReadableStream<Uint8Array> | AsyncIterable<Uint8Array>;

@@ -1,9 +1,21 @@
 import { basename, resolve } from 'node:path';
-import type { FileContent, FileData, FileEntry, WriteOptions } from './file';
+import type {
+  FileContent,
+  FileData,
+  FileEntry,
+  ListOptions,
+  MkdirOptions,
+  ReadOptions,
+  ReadTextOptions,
+  RemoveOptions,
+  StreamOptions,
+  WriteOptions,
+} from './file';
 import type { NativeSandbox } from './internal/binding';
 import { abortable, call, callSite } from './internal/call';
 import * as check from './internal/check';
 import { checkMode, isStream, pieces, toEntry, toNativeWrite, writeStream } from './internal/file';
+import { reporting } from './internal/progress';
 import { standard, type Telemetry, transfer, transferOutcome } from './internal/telemetry';
 import {
   byPath,
@@ -13,7 +25,6 @@ import {
   type GrepOptions,
   type GrepResult,
   isBinary,
-  type LineRange,
   type ReplaceOptions,
   type ReplaceResult,
   toNativeGlob,
@@ -21,7 +32,7 @@ import {
   toNativeReplace,
   wholeText,
 } from './search';
-import { type TransferOptions, type TransferReport, toNativeTransfer, toProgress } from './transfer';
+import { type TransferOptions, type TransferReport, toNativeReport, toNativeTransfer } from './transfer';
 import { type FileChange, Watch, type WatchOptions } from './watch';
 
 export type { FileContent, FileData, FileEntry, FileType, WriteOptions } from './file';
@@ -50,7 +61,7 @@ export class Files {
   }
 
   /**
-   * Writes a file with its parent directories. It appears whole or not at all, and belongs to whom commands run as.
+   * Writes a file and its parent directories. It appears whole or not at all, and is owned by the command user.
    *
    * @example
    * ```ts
@@ -70,8 +81,8 @@ export class Files {
   }
 
   /**
-   * Writes several files in one round trip, each whole or not at all. The first that cannot be written rejects: those
-   * before it are there, those after it are not.
+   * Writes several files in one round trip, each whole or not at all. The first that cannot be written rejects the call;
+   * those before it are written, those after it are not.
    *
    * @example
    * ```ts
@@ -90,17 +101,14 @@ export class Files {
   }
 
   /**
-   * Reads at most `maxBytes` (256 KiB) from `offset` on.
+   * Reads at most `maxBytes` (256 KiB by default), starting at `offset`.
    *
    * @example
    * ```ts
    * const { bytes, truncated } = await sandbox.files.read('core.dump', { maxBytes: 1024 });
    * ```
    */
-  async read(
-    path: string,
-    options: { offset?: number; maxBytes?: number; signal?: AbortSignal } = {},
-  ): Promise<FileContent> {
+  async read(path: string, options: ReadOptions = {}): Promise<FileContent> {
     const site = callSite(this.read);
     await call(site, async () => check.object('options', options));
     const { bytes, truncated, sizeBytes } = await abortable(site, options.signal, async (cancel) =>
@@ -115,8 +123,8 @@ export class Files {
   }
 
   /**
-   * The whole file as text, or the lines from `fromLine` to `toLine`, with their ends. More than `maxBytes` (64 MiB)
-   * rejects with `LIMIT_EXCEEDED`. Lines past the end are `''`.
+   * Reads the whole file as text, or the lines from `fromLine` to `toLine` with their line ends. More than `maxBytes`
+   * (64 MiB by default) rejects with `LIMIT_EXCEEDED`. Lines past the end are `''`.
    *
    * @example
    * ```ts
@@ -124,7 +132,7 @@ export class Files {
    * const some = await sandbox.files.readText('main.py', { fromLine: 10, toLine: 20 });
    * ```
    */
-  async readText(path: string, options: LineRange & { maxBytes?: number; signal?: AbortSignal } = {}): Promise<string> {
+  async readText(path: string, options: ReadTextOptions = {}): Promise<string> {
     const site = callSite(this.readText);
     await call(site, async () => check.object('options', options));
     const { fromLine, toLine, signal } = options;
@@ -141,17 +149,14 @@ export class Files {
   }
 
   /**
-   * A file of any size, piece by piece.
+   * Streams a file of any size.
    *
    * @example
    * ```ts
    * for await (const piece of sandbox.files.stream('big.bin')) console.log(piece.length);
    * ```
    */
-  stream(
-    path: string,
-    options: { offset?: number; maxBytes?: number; signal?: AbortSignal } = {},
-  ): ReadableStream<Uint8Array> {
+  stream(path: string, options: StreamOptions = {}): ReadableStream<Uint8Array> {
     const source = pieces(this.#native, callSite(this.stream), path, options);
     return new ReadableStream<Uint8Array>({
       async pull(controller) {
@@ -166,14 +171,14 @@ export class Files {
   }
 
   /**
-   * Everything in a directory, sorted by path; with `recursive`, everything below it. Links are not followed.
+   * Lists a directory, sorted by path; with `recursive`, everything below it. Links are not followed.
    *
    * @example
    * ```ts
    * for (const { path, type } of await sandbox.files.list('src', { recursive: true })) console.log(type, path);
    * ```
    */
-  async list(path = '.', options: { recursive?: boolean; maxEntries?: number } = {}): Promise<FileEntry[]> {
+  async list(path = '.', options: ListOptions = {}): Promise<FileEntry[]> {
     const entries = await call(callSite(this.list), async () =>
       this.#native.list(
         check.text('path', path),
@@ -185,8 +190,8 @@ export class Files {
   }
 
   /**
-   * Files, links and directories whose paths fit a pattern, from `path` down: `*` stays within a name, `**` does not;
-   * `{a,b}` and `[a-z]` are alternatives; one that ends in `/` is for directories.
+   * Finds files, links and directories whose paths below `path` match a pattern: `*` stays within a name, `**` does not;
+   * `{a,b}` and `[a-z]` are alternatives; a pattern that ends in `/` matches directories only.
    *
    * @example
    * ```ts
@@ -201,8 +206,8 @@ export class Files {
   }
 
   /**
-   * Lines that match a regular expression, in one file or below a directory. Links are not followed. The syntax is that
-   * of Rust's `regex`: no look-around and no back-references, and time that grows only with the text.
+   * Finds lines that match a regular expression, in one file or below a directory. Links are not followed. The syntax is
+   * that of Rust's `regex`: no look-around, no back-references, and linear time.
    *
    * @example
    * ```ts
@@ -218,8 +223,8 @@ export class Files {
   }
 
   /**
-   * Puts one text in the place of another, which must occur just once unless told. The file changes whole or not at
-   * all, and keeps its mode and its owner.
+   * Replaces one text by another; by default, it must occur exactly once. The file changes whole or not at all, and its
+   * mode and owner stay.
    *
    * @example
    * ```ts
@@ -238,7 +243,7 @@ export class Files {
   }
 
   /**
-   * What is at a path, `null` when nothing is. A link is not followed.
+   * Returns what is at a path, or `null` if nothing is. Links are not followed.
    *
    * @example
    * ```ts
@@ -252,7 +257,7 @@ export class Files {
   }
 
   /**
-   * Whether anything is at a path.
+   * Returns whether anything is at a path.
    *
    * @example
    * ```ts
@@ -264,14 +269,14 @@ export class Files {
   }
 
   /**
-   * Makes a directory with its parents. One that is there is fine.
+   * Creates a directory and its parents. Idempotent.
    *
    * @example
    * ```ts
    * await sandbox.files.mkdir('data/raw');
    * ```
    */
-  async mkdir(path: string, options: { mode?: number } = {}): Promise<void> {
+  async mkdir(path: string, options: MkdirOptions = {}): Promise<void> {
     return call(callSite(this.mkdir), async () => {
       const { mode } = check.object('options', options);
       return this.#native.mkdir(check.text('path', path), mode === undefined ? undefined : checkMode(mode));
@@ -279,7 +284,7 @@ export class Files {
   }
 
   /**
-   * Moves a file or a directory; a file at `to` is replaced.
+   * Moves a file or a directory. A file at `to` is replaced.
    *
    * @example
    * ```ts
@@ -291,7 +296,7 @@ export class Files {
   }
 
   /**
-   * Copies a file, or a directory with all below it, with modes and times.
+   * Copies a file, or a directory with everything below it, including modes and times.
    *
    * @example
    * ```ts
@@ -303,9 +308,9 @@ export class Files {
   }
 
   /**
-   * Carries a file, or a directory with all below it, from the host to `path`, which is the name of the host's own in the
-   * workdir unless told. Modes, times and links are kept, links as links; all of it belongs to whom commands run as. A
-   * directory that is new appears when all of it is there; one that is there gets what is new, file by file.
+   * Copies a file, or a directory with everything below it, from the host to `path`; by default to the workdir, under its
+   * name on the host. Modes and times stay, links stay links, and the command user owns all of it. A new directory
+   * appears once it is complete; an existing one is updated file by file.
    *
    * @example
    * ```ts
@@ -317,16 +322,16 @@ export class Files {
     const site = callSite(this.upload);
     await call(site, async () => check.object('options', options));
     const upload = () =>
-      abortable(site, options.signal, async (cancel) => {
+      reporting(site, options.signal, options.onProgress, async (cancel, report) => {
         const target = path ?? basename(resolve(check.text('hostPath', hostPath)));
-        return this.#native.upload(toNativeTransfer(hostPath, target, options), toProgress(options.onProgress), cancel);
+        return this.#native.upload(toNativeTransfer(hostPath, target, options), toNativeReport(report), cancel);
       });
-    return this.#carry('upload', path ?? hostPath, upload);
+    return this.#observed('upload', path ?? hostPath, upload);
   }
 
   /**
-   * Carries a file, or a directory with all below it, to `hostPath` on the host. Links are kept as links, wherever they
-   * point, and never followed; nothing outside `hostPath` is touched. Setuid and setgid bits are not taken over.
+   * Copies a file, or a directory with everything below it, to `hostPath` on the host. Links stay links, wherever they
+   * point, and are never followed; nothing outside `hostPath` is touched. Setuid and setgid bits are dropped.
    *
    * @example
    * ```ts
@@ -337,25 +342,25 @@ export class Files {
     const site = callSite(this.download);
     await call(site, async () => check.object('options', options));
     const download = () =>
-      abortable(site, options.signal, async (cancel) =>
-        this.#native.download(toNativeTransfer(hostPath, path, options), toProgress(options.onProgress), cancel),
+      reporting(site, options.signal, options.onProgress, async (cancel, report) =>
+        this.#native.download(toNativeTransfer(hostPath, path, options), toNativeReport(report), cancel),
       );
-    return this.#carry('download', path, download);
+    return this.#observed('download', path, download);
   }
 
-  #carry(what: 'upload' | 'download', path: string, work: () => Promise<TransferReport>): Promise<TransferReport> {
+  #observed(what: 'upload' | 'download', path: string, work: () => Promise<TransferReport>): Promise<TransferReport> {
     return this.#telemetry.observed(() => transfer(what, this.#native, this.#telemetry, path), work, transferOutcome);
   }
 
   /**
-   * Removes a file, or with `recursive` a directory with all below it. `false` when nothing was there.
+   * Removes a file, or with `recursive` a directory with everything below it. Returns `false` if nothing was there.
    *
    * @example
    * ```ts
    * await sandbox.files.remove('build', { recursive: true });
    * ```
    */
-  async remove(path: string, options: { recursive?: boolean } = {}): Promise<boolean> {
+  async remove(path: string, options: RemoveOptions = {}): Promise<boolean> {
     return call(callSite(this.remove), async () =>
       this.#native.remove(
         check.text('path', path),
@@ -365,9 +370,9 @@ export class Files {
   }
 
   /**
-   * What happens to a directory's files from this call on, or to one file; with `recursive`, to everything below it.
-   * Ends when the directory itself is gone, when the loop is left, or with the signal. Who reads too slowly finds an
-   * `overflow` in place of what was dropped.
+   * Yields what happens to the files of a directory, or to one file, from now on; with `recursive`, to everything below
+   * it. Ends when the directory is gone, when the loop is left, or with the signal. A slow reader gets an `overflow` in
+   * place of the changes that were dropped.
    *
    * @example
    * ```ts

@@ -14,46 +14,82 @@
  * @module cofferdam
  */
 export { SandboxError, type SandboxErrorCode } from './errors';
-export type { FileContent, FileData, FileEntry, FileType, WriteOptions } from './file';
+export type {
+  FileContent,
+  FileData,
+  FileEntry,
+  FileType,
+  ListOptions,
+  MkdirOptions,
+  ReadOptions,
+  ReadTextOptions,
+  RemoveOptions,
+  StreamOptions,
+  WriteOptions,
+} from './file';
 export type { Files } from './files';
 export type { Logger } from './logger';
 export { SandboxManager } from './manager';
 export type {
   Artifact,
+  ClosedEvent,
+  CloseOptions,
   Command,
+  DockerOptions,
   EngineAttempt,
   EngineInfo,
+  EventsOptions,
+  ExecFinishedEvent,
   ExecOptions,
   ExecResult,
+  ExecStartedEvent,
+  ExpiringEvent,
+  ExtendOptions,
+  ForwardOptions,
   Limits,
+  LogFileOptions,
+  LostEvent,
   NetworkPolicy,
   ObjectStoreOptions,
+  OomEvent,
+  OpenedEvent,
   OpenOptions,
+  OutputCallback,
   OutputChunk,
   Packages,
   PortForward,
   ProcessInfo,
+  ProgressCallback,
   PruneOptions,
   PruneReport,
   PublishOptions,
+  PublishResult,
+  PullEvent,
   PullOptions,
   PullProgress,
+  ResumedEvent,
   RunPhase,
   RunRequest,
   RunResult,
   SandboxEvent,
+  SandboxFilter,
   SandboxInfo,
   SandboxManagerOptions,
   SandboxManagerOptions as ManagerOptions,
+  SandboxPolicy,
   SandboxState,
   SandboxStats,
   Scope,
+  SessionScope,
   SpawnOptions,
   StageOptions,
+  StageResult,
+  TelemetryOptions,
   TerminalOptions,
   TlsOptions,
+  WarmingEvent,
 } from './options';
-export { Process } from './process';
+export { Process, type ReadOutputOptions, type WaitForPortOptions, type WaitOptions } from './process';
 export { Sandbox } from './sandbox';
 export type {
   GlobOptions,
@@ -66,7 +102,7 @@ export type {
   ReplaceResult,
   SearchOptions,
 } from './search';
-export { Terminal } from './terminal';
+export { Terminal, type TerminalSize } from './terminal';
 export type { TransferOptions, TransferProgress, TransferReport } from './transfer';
 export { version } from './version';
 export type { FileChange, WatchOptions } from './watch';

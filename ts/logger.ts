@@ -1,6 +1,6 @@
 /**
  * Where a manager writes its log: fields first, then the name of the event, as pino takes them and as `console` prints
- * them. What it throws is dropped.
+ * them. Errors that it throws are ignored.
  *
  * @example
  * ```ts
@@ -9,12 +9,12 @@
  * ```
  */
 export interface Logger {
-  /** Commands that begin and end. */
+  /** Commands that start and end. */
   debug?(fields: Record<string, unknown>, message: string): void;
   /** Sandboxes that open and close, and runs. */
   info?(fields: Record<string, unknown>, message: string): void;
-  /** Sandboxes that were lost, ran out of memory, or could not be made ready. */
+  /** Sandboxes that were lost or ran out of memory, and failures of the warm pool. */
   warn?(fields: Record<string, unknown>, message: string): void;
-  /** Runs that could not be carried out. */
+  /** Runs that failed to execute. */
   error?(fields: Record<string, unknown>, message: string): void;
 }

@@ -8,11 +8,13 @@ import { toEngineInfo, toSandboxEvent, toSandboxInfo } from './internal/info';
 import { Journal } from './internal/journal';
 import { addon } from './internal/native';
 import { merge, toNativeLimits, toNativeOpen, toNativeScope, toNativeTls, toNativeWarm } from './internal/open';
-import { RUN_TIMEOUT_MS, runAloud, toNativeRun, toRunResult } from './internal/run';
+import { reporting } from './internal/progress';
+import { RUN_TIMEOUT_MS, runStreaming, toNativeRun, toRunResult } from './internal/run';
 import { toNativeStore } from './internal/store';
 import { type Activity, runOutcome, Telemetry, telemetryFor, timeoutSeconds } from './internal/telemetry';
 import type {
   EngineInfo,
+  EventsOptions,
   OpenOptions,
   PruneOptions,
   PruneReport,
@@ -21,15 +23,15 @@ import type {
   RunRequest,
   RunResult,
   SandboxEvent,
+  SandboxFilter,
   SandboxInfo,
   SandboxManagerOptions,
-  SandboxState,
   Scope,
 } from './options';
 import { Sandbox } from './sandbox';
 
 /**
- * Opens sandboxes, finds them again and closes them. Cheap to make: it connects on first use.
+ * Opens sandboxes, finds them and closes them. Cheap to create: it connects on first use.
  *
  * @example
  * ```ts
@@ -38,7 +40,7 @@ import { Sandbox } from './sandbox';
  * ```
  */
 export class SandboxManager implements AsyncDisposable {
-  /** Whether there is a `store`, for `sandbox.stage()` and `sandbox.publish()`. */
+  /** Whether it has a `store`, for `sandbox.stage()` and `sandbox.publish()`. */
   readonly hasStore: boolean;
   readonly #native: NativeManager;
   readonly #options: SandboxManagerOptions;
@@ -48,7 +50,7 @@ export class SandboxManager implements AsyncDisposable {
   readonly #journal: Journal;
 
   constructor(options?: SandboxManagerOptions);
-  /** @internal `connect` makes what the addon makes otherwise. */
+  /** @internal `connect` replaces the addon's constructor. */
   constructor(options: SandboxManagerOptions, connect: (options: NativeManagerOptions) => NativeManager);
   constructor(
     options: SandboxManagerOptions = {},
@@ -86,17 +88,22 @@ export class SandboxManager implements AsyncDisposable {
     });
     this.#forgetExit = endAtExit(this.#native);
     this.#journal.follow(() => this.#native.events());
-    // Not before the caller has had a chance to listen.
+    // Only once the caller has had a chance to listen.
     queueMicrotask(() => this.#native.warmUp());
   }
 
-  /** @internal A manager as this one, with what the addon is asked and what it answers seen through `view`. */
+  /** @internal Whether a session of this name is never shared. */
+  isIsolated(session: string): boolean {
+    return this.#native.isIsolated(session);
+  }
+
+  /** @internal A manager like this one whose calls to the addon go through `view`. */
   seenThrough(view: (native: NativeManager) => NativeManager): SandboxManager {
     return new SandboxManager({ ...this.#options, logger: undefined }, () => view(this.#native));
   }
 
   /**
-   * Gets the session's sandbox, or makes it: `created` tells which. All callers of one key get the same one.
+   * Returns the session's sandbox, or creates it; `created` tells which. All callers of one key get the same sandbox.
    *
    * @example
    * ```ts
@@ -109,8 +116,8 @@ export class SandboxManager implements AsyncDisposable {
     await call(site, async () => check.object('options', options));
     const merged = merge(this.#defaults, options);
     const open = async () =>
-      abortable(site, merged.signal, async (cancel) => {
-        const opened = await this.#native.open(toNativeOpen(merged), merged.onPullProgress, cancel);
+      reporting(site, merged.signal, merged.onPullProgress, async (cancel, report) => {
+        const opened = await this.#native.open(toNativeOpen(merged), report, cancel);
         return new Sandbox(opened, this.#telemetry);
       });
     return this.#telemetry.observed(
@@ -124,7 +131,7 @@ export class SandboxManager implements AsyncDisposable {
   }
 
   /**
-   * A sandbox by its id, also one that another program opened.
+   * Returns a sandbox by its id, also one that another program opened.
    *
    * @example
    * ```ts
@@ -139,16 +146,16 @@ export class SandboxManager implements AsyncDisposable {
   }
 
   /**
-   * All sandboxes on the engine, oldest first, whoever made them; with those that are stopped, of which only the
-   * persistent workspace is there. Of those that this manager has not opened, limits and `expiresAt` are as they were
-   * when they were made.
+   * Lists all sandboxes on the engine, oldest first, whoever created them; also stopped ones, of which only the
+   * persistent workspace is left. If this manager has not opened a sandbox, its `limits` and `expiresAt` are those of its
+   * creation.
    *
    * @example
    * ```ts
    * for (const { key, state } of await manager.list({ scope: { workflow: 'wf_abc123' } })) console.log(key, state);
    * ```
    */
-  async list(filter: { scope?: Scope; state?: SandboxState } = {}): Promise<SandboxInfo[]> {
+  async list(filter: SandboxFilter = {}): Promise<SandboxInfo[]> {
     const found = await call(callSite(this.list), async () =>
       this.#native.list(filter.scope === undefined ? undefined : toNativeScope(filter.scope)),
     );
@@ -156,8 +163,7 @@ export class SandboxManager implements AsyncDisposable {
   }
 
   /**
-   * A workflow, an agent run or a user is done: closes all sessions of the scope, whoever opened them. Persistent
-   * workspaces stay.
+   * Closes all sessions of a workflow, an agent run or a user, whoever opened them. Persistent workspaces stay.
    *
    * @example
    * ```ts
@@ -177,9 +183,9 @@ export class SandboxManager implements AsyncDisposable {
   }
 
   /**
-   * Removes what dead programs and older versions left: sandboxes that were never started or did not remove themselves,
-   * volumes of guests that no sandbox uses, and packages of images that are no more. A manager does the same once by itself, beside its first `open()`. What
-   * belongs to a living program is not touched.
+   * Removes what dead programs and older versions left: sandboxes that never started or did not remove themselves,
+   * volumes of guests that no sandbox uses, and packages of images that no longer exist. A manager does this once by
+   * itself, in the background of its first `open()`. It does not touch what belongs to a running program.
    *
    * @example
    * ```ts
@@ -199,16 +205,16 @@ export class SandboxManager implements AsyncDisposable {
   }
 
   /**
-   * What happens to this manager's sandboxes from now on. Ends when the manager is closed. Who reads too slowly finds in
-   * `missed` how many events were dropped before one.
+   * Yields what happens to this manager's sandboxes from now on. Ends when the manager is closed. Slow readers lose
+   * events; `missed` counts them.
    *
    * @example
    * ```ts
    * for await (const event of manager.events()) console.log(event.type, event.key);
    * ```
    */
-  events(options: { signal?: AbortSignal } = {}): AsyncIterableIterator<SandboxEvent> {
-    // At once, not with the first read: what happens in between belongs to it.
+  events(options: EventsOptions = {}): AsyncIterableIterator<SandboxEvent> {
+    // Subscribes now, not at the first read, so that events in between are not lost.
     const stream = this.#native.events();
     const next = (signal?: AbortSignal) =>
       abortable(callSite(this.events), signal, (cancel) => stream.nextMany(cancel));
@@ -222,9 +228,9 @@ export class SandboxManager implements AsyncDisposable {
   }
 
   /**
-   * Runs a program in a sandbox of its own, which is gone afterwards, whatever happens. A program that fails, is killed or
-   * runs out of time is a result, not an error. Of the manager's `defaults`, all but the image and what is about sessions
-   * holds here too.
+   * Runs a program in a sandbox of its own, which is removed afterwards, whatever happens. A program that fails, is
+   * killed or times out resolves with its result. The manager's `defaults` apply, except the image and what concerns
+   * sessions.
    *
    * @example
    * ```ts
@@ -241,8 +247,10 @@ export class SandboxManager implements AsyncDisposable {
     const run = () =>
       abortable(site, request.signal, async (cancel) => {
         const native = toNativeRun(this.#defaults, request);
-        const isHeard = request.onStdout !== undefined || request.onStderr !== undefined;
-        const ran = isHeard ? runAloud(this.#native, native, request, cancel) : this.#native.run(native, cancel);
+        const isStreaming = request.onStdout !== undefined || request.onStderr !== undefined;
+        const ran = isStreaming
+          ? runStreaming(this.#native, native, request, cancel)
+          : this.#native.run(native, cancel);
         return toRunResult(native.runtime, await ran);
       });
     return this.#telemetry.observed(
@@ -253,7 +261,7 @@ export class SandboxManager implements AsyncDisposable {
   }
 
   /**
-   * Pulls an image, step by step.
+   * Pulls an image; yields each step.
    *
    * @example
    * ```ts
@@ -274,7 +282,7 @@ export class SandboxManager implements AsyncDisposable {
   }
 
   /**
-   * What sandboxes run on, and what that can and cannot do here.
+   * Returns what sandboxes run on, and what it can and cannot do on this machine.
    *
    * @example
    * ```ts
@@ -287,8 +295,8 @@ export class SandboxManager implements AsyncDisposable {
   }
 
   /**
-   * Closes every sandbox that this manager made; persistent workspaces stay. Afterwards nothing of it keeps the program
-   * alive. Twice is fine.
+   * Closes every sandbox that this manager created; persistent workspaces stay. Afterwards it no longer keeps the program
+   * alive. Idempotent.
    *
    * @example
    * ```ts
@@ -296,7 +304,7 @@ export class SandboxManager implements AsyncDisposable {
    * try {
    *   await manager.open();
    * } finally {
-   *   await manager.close(); // `await using` does it by itself
+   *   await manager.close(); // `await using` does this for you
    * }
    * ```
    */
@@ -306,7 +314,7 @@ export class SandboxManager implements AsyncDisposable {
     await this.#journal.finish();
   }
 
-  /** As {@link close}, for `await using`. */
+  /** Same as {@link close}, for `await using`. */
   async [Symbol.asyncDispose](): Promise<void> {
     return this.close();
   }

@@ -1,15 +1,79 @@
+import type { ExecResult } from './command';
 import type { NativeChunk, NativeProcess } from './internal/binding';
 import { abortable, type CallSite, call, callSite } from './internal/call';
 import * as check from './internal/check';
 import { toExecResult } from './internal/command';
 import { outputOf } from './internal/output';
-import type { ExecResult, OutputChunk } from './options';
 
 const DEFAULT_MAX_CHUNKS = 1_000;
 
 const PORT_TIMEOUT_MS = 30_000;
 
-/** The text is only made when it is asked for: a gigabyte of bytes need not become a gigabyte of string. */
+/** A piece of a process's output. */
+export interface OutputChunk {
+  /** Starts at 1 and rises by one per chunk over both streams. */
+  seq: number;
+  /** Which of the two it was printed to. */
+  stream: 'stdout' | 'stderr';
+  /** The exact bytes. */
+  data: Uint8Array;
+  /** The same as text; never cut inside a character. */
+  text: string;
+}
+
+/** A process that was started in a sandbox, running or ended. */
+export interface ProcessInfo {
+  /** Its id, for `sandbox.process()`. */
+  execId: string;
+  /** Its pid in the sandbox. */
+  pid: number;
+  /** As it was given. */
+  command: string;
+  /** By the host's clock. */
+  startedAt: Date;
+  /** `null` while it runs. */
+  exitCode: number | null;
+}
+
+/** Which output to read. */
+export interface ReadOutputOptions {
+  /** Only chunks after this one. By default, from the first retained one. */
+  sinceSeq?: number;
+  /**
+   * The most chunks to return.
+   *
+   * @default 1000
+   */
+  maxChunks?: number;
+  /**
+   * How long to wait for a first chunk.
+   *
+   * @default 0
+   */
+  waitMs?: number;
+}
+
+/** How long to wait for a process. */
+export interface WaitOptions {
+  /** After this long the call rejects with `TIMED_OUT`; the process keeps running. No limit by default. */
+  timeoutMs?: number;
+  /** Aborts the call; rejects with `signal.reason`. The process keeps running. */
+  signal?: AbortSignal;
+}
+
+/** How long to wait for a port. */
+export interface WaitForPortOptions {
+  /**
+   * After this long the call rejects with `TIMED_OUT`.
+   *
+   * @default 30_000
+   */
+  timeoutMs?: number;
+  /** Aborts the call; rejects with `signal.reason`. */
+  signal?: AbortSignal;
+}
+
+/** The text is made on demand: a gigabyte of bytes need not become a gigabyte of string. */
 function toChunk({ seq, isStderr, data }: NativeChunk): OutputChunk {
   return {
     seq,
@@ -22,7 +86,7 @@ function toChunk({ seq, isStderr, data }: NativeChunk): OutputChunk {
 }
 
 /**
- * A process that goes on by itself.
+ * A process in a sandbox, running or ended.
  *
  * @example
  * ```ts
@@ -32,16 +96,16 @@ function toChunk({ seq, isStderr, data }: NativeChunk): OutputChunk {
  * ```
  */
 export class Process implements AsyncIterable<OutputChunk> {
-  /** Its number, good from any program that can reach the sandbox: `sandbox.process(execId)`. */
+  /** Its id, valid in any program that can reach the sandbox: `sandbox.process(execId)`. */
   readonly execId: string;
   /** Its pid in the sandbox. */
   readonly pid: number;
-  /** The file in the sandbox with its whole output, where `logFile` was asked for. */
+  /** The file in the sandbox with its whole output; `null` without the option `logFile`. */
   readonly logFile: string | null;
   readonly #native: NativeProcess;
   readonly #onEnd: (() => void) | undefined;
 
-  /** @internal `onEnd` is called, perhaps several times, when this handle has seen the process's end. */
+  /** @internal `onEnd` is called, perhaps several times, once this object has seen the process end. */
   constructor(native: NativeProcess, onEnd?: () => void, hasLog = false) {
     this.#native = native;
     this.#onEnd = onEnd;
@@ -51,8 +115,8 @@ export class Process implements AsyncIterable<OutputChunk> {
   }
 
   /**
-   * Everything it printed that is still kept, and then everything it prints until it ends, losing nothing: a slow reader
-   * slows the process. Leaving early stops reading, not the process.
+   * Yields the retained output, then all output until it ends, without loss: a slow reader slows the process. Leaving
+   * early stops reading, not the process.
    */
   [Symbol.asyncIterator](): AsyncIterableIterator<OutputChunk> {
     return this.#chunks(callSite(this[Symbol.asyncIterator]));
@@ -64,7 +128,7 @@ export class Process implements AsyncIterable<OutputChunk> {
   }
 
   /**
-   * What is kept of its output after chunk `sinceSeq`, waiting up to `waitMs` for a first chunk.
+   * Returns the retained output after chunk `sinceSeq`, and waits up to `waitMs` for a first chunk.
    *
    * @example
    * ```ts
@@ -78,9 +142,7 @@ export class Process implements AsyncIterable<OutputChunk> {
    * }
    * ```
    */
-  async read(
-    options: { sinceSeq?: number; maxChunks?: number; waitMs?: number } = {},
-  ): Promise<{ chunks: OutputChunk[]; done: boolean; lostBytes: number }> {
+  async read(options: ReadOutputOptions = {}): Promise<{ chunks: OutputChunk[]; done: boolean; lostBytes: number }> {
     const recent = await call(callSite(this.read), async () =>
       this.#native.read(
         check.count('sinceSeq', options.sinceSeq ?? 0),
@@ -92,7 +154,7 @@ export class Process implements AsyncIterable<OutputChunk> {
   }
 
   /**
-   * Writes to its input, as fast as it reads.
+   * Writes to its standard input, as fast as it reads.
    *
    * @example
    * ```ts
@@ -105,7 +167,7 @@ export class Process implements AsyncIterable<OutputChunk> {
   }
 
   /**
-   * Ends its input.
+   * Closes its standard input.
    *
    * @example
    * ```ts
@@ -120,14 +182,14 @@ export class Process implements AsyncIterable<OutputChunk> {
   }
 
   /**
-   * Ends it with all that it started: TERM, the grace period, KILL; resolves when nothing of it is left. With a `signal`,
-   * sends just that to the whole tree.
+   * Ends it with everything it started: TERM, the grace period, KILL; resolves when all of it has ended. With a `signal`,
+   * only sends that to the whole tree.
    *
    * @example
    * ```ts
    * const server = await sandbox.spawn('npm start');
-   * await server.kill('SIGHUP'); // just the signal
-   * await server.kill(); // its end
+   * await server.kill('SIGHUP'); // only the signal
+   * await server.kill(); // ends it
    * ```
    */
   async kill(signal?: NodeJS.Signals): Promise<void> {
@@ -135,8 +197,8 @@ export class Process implements AsyncIterable<OutputChunk> {
   }
 
   /**
-   * Waits until somebody listens at a port of the sandbox, such as a server that was just started. Rejects with
-   * `TIMED_OUT` after `timeoutMs` (30 s), and with what it printed as soon as this process ends.
+   * Waits until a program listens on a port of the sandbox, such as a server that was just started. Rejects with
+   * `TIMED_OUT` after `timeoutMs` (30 s by default), and with its output if this process ends before.
    *
    * @example
    * ```ts
@@ -145,7 +207,7 @@ export class Process implements AsyncIterable<OutputChunk> {
    * const { url } = await sandbox.forward(8000);
    * ```
    */
-  async waitForPort(port: number, options: { timeoutMs?: number; signal?: AbortSignal } = {}): Promise<void> {
+  async waitForPort(port: number, options: WaitForPortOptions = {}): Promise<void> {
     return abortable(callSite(this.waitForPort), options.signal, async (cancel) =>
       this.#native.waitForPort(
         check.port('port', port),
@@ -156,7 +218,7 @@ export class Process implements AsyncIterable<OutputChunk> {
   }
 
   /**
-   * Waits for its end. Giving up the wait leaves the process running: it rejects with `TIMED_OUT`.
+   * Waits until it ends. After `timeoutMs` it rejects with `TIMED_OUT`; the process keeps running.
    *
    * @example
    * ```ts
@@ -164,7 +226,7 @@ export class Process implements AsyncIterable<OutputChunk> {
    * const { ok, stderr } = await build.wait({ timeoutMs: 600_000 });
    * ```
    */
-  async wait(options: { timeoutMs?: number; signal?: AbortSignal } = {}): Promise<ExecResult> {
+  async wait(options: WaitOptions = {}): Promise<ExecResult> {
     const result = await abortable(callSite(this.wait), options.signal, async (cancel) =>
       this.#native.wait(check.timeout('timeoutMs', options.timeoutMs), cancel),
     );

@@ -1,82 +1,111 @@
-/** Compute mode: what is asked for, and what comes of it. */
-import type { ExecResult, Limits, NetworkPolicy } from './options';
+/** Compute mode: the request and the result of a run. */
+import type { OutputCallback } from './callbacks';
+import type { ExecResult } from './command';
+import type { Limits, NetworkPolicy } from './open-options';
 
-/** Lists of packages, each as its installer takes it: `pandas==2.2.3`, `left-pad@1`, `jq`. */
+/** Packages to install, each as its installer takes it: `pandas==2.2.3`, `left-pad@1`, `jq`. */
 export interface Packages {
-  /** Of Python’s index. */
+  /** From Python's package index. */
   pip?: string[];
-  /** Of npm’s registry. */
+  /** From the npm registry. */
   npm?: string[];
-  /** Of the image’s distribution. */
+  /** From the image's distribution. */
   apt?: string[];
 }
 
-/** One run of a program in a sandbox of its own, which is gone afterwards. */
+/** One run of a program in a sandbox of its own, which is removed afterwards. */
 export interface RunRequest {
-  /** What runs the code; it also chooses the image where none is given. `python` unless told. */
+  /**
+   * What runs the code. It also selects the image if none is given.
+   *
+   * @default 'python'
+   */
   runtime?: 'python' | 'node' | 'bash';
   /** Any image that has the runtime. */
   image?: string;
-  /** The program itself. */
+  /** The source of the program. */
   code: string;
-  /** What the program finds in `sys.argv`, `process.argv` or `$1`. */
+  /** Its arguments: `sys.argv`, `process.argv` or `$1`. */
   args?: string[];
-  /** For the program. */
+  /** Environment of the program. */
   env?: Record<string, string>;
   /** Written under the workdir before the code runs. */
   files?: Record<string, string | Uint8Array>;
   /** Installed once, and cached. */
   packages?: Packages;
-  /** What it may use; within the policy’s `maxLimits`. */
+  /** What it may use, within the policy's `maxLimits`. */
   limits?: Limits;
-  /** Off unless told. */
+  /**
+   * Network access.
+   *
+   * @default false
+   */
   network?: boolean | NetworkPolicy;
-  /** Globs under the workdir: what to bring back of what the code wrote. */
+  /** Globs under the workdir: which files that the code wrote to return. */
   artifacts?: string[];
-  /** Of the code. 2 min; 0 for none. */
+  /**
+   * Kills the program after this long. 0 means never.
+   *
+   * @default 120_000
+   */
   timeoutMs?: number;
-  /** 200 000 of each stream, head and tail kept. */
+  /**
+   * The most output retained per stream; of longer output, head and tail.
+   *
+   * @default 200_000
+   */
   maxOutputBytes?: number;
-  /** 10 000 000 for each artifact; a larger one is named, and left where it is. */
+  /**
+   * The largest artifact to return; larger ones are listed without content.
+   *
+   * @default 10_000_000
+   */
   maxArtifactBytes?: number;
-  /** 100; those beyond are named only. */
+  /**
+   * The most artifacts to return; the others are listed without content.
+   *
+   * @default 100
+   */
   maxArtifacts?: number;
-  /** What the program prints, as it prints it. A callback that is slow, or whose promise is, slows it; one that throws ends it. */
-  onStdout?: (text: string) => void;
-  /** The same for its errors. */
-  onStderr?: (text: string) => void;
-  /** Gives it up: the call rejects with the signal's own reason. */
+  /**
+   * Called with each piece of output as it arrives. A slow callback, or a slow promise, slows the program; one that throws
+   * or rejects kills it.
+   */
+  onStdout?: OutputCallback;
+  /** The same for standard error. */
+  onStderr?: OutputCallback;
+  /** Aborts the call; rejects with `signal.reason`. */
   signal?: AbortSignal;
 }
 
-/** A file that a run left. */
+/** A file that a run wrote. */
 export interface Artifact {
-  /** Under the workdir. */
+  /** Relative to the workdir. */
   path: string;
-  /** Also of one that was left out. */
+  /** Also if the content was omitted. */
   sizeBytes: number;
-  /** `null` when it was left out. */
+  /** `null` if it was omitted. */
   content: Uint8Array | null;
   /** Why there is no content. */
   omitted?: 'too large' | 'too many';
 }
 
-/** A part of a run, and how long it took. */
+/** A phase of a run. */
 export interface RunPhase {
-  /** In the order in which they come. */
+  /** Which phase, in order of execution. */
   name: 'connect' | 'prepare_files' | 'exec' | 'collect_artifacts' | 'destroy';
-  /** By the host’s clock. */
+  /** By the host's clock. */
   durationMs: number;
 }
 
-/** What came of a run. */
+/** The result of a run. */
 export interface RunResult extends ExecResult {
   /** What ran the code. */
   runtime: string;
   /** Resolved: `python:3.11-slim`. */
   image: string;
-  /** What the globs named of what is there afterwards. */
+  /** The files that match the globs. */
   artifacts: Artifact[];
-  /** Where the time went. */
+  /** How long each phase took. */
   phases: RunPhase[];
 }

@@ -1,38 +1,21 @@
+import type { Command, ExecOptions, ExecResult, SpawnOptions } from './command';
 import { Files } from './files';
-import type { NativeProcess, NativeSandbox } from './internal/binding';
-import { abortable, type CallSite, call, callSite } from './internal/call';
+import type { ForwardOptions, PortForward } from './forward';
+import type { NativeSandbox } from './internal/binding';
+import { abortable, call, callSite } from './internal/call';
 import * as check from './internal/check';
-import { EXEC_TIMEOUT_MS, toExecResult, toNativeCommand } from './internal/command';
-import { toNativeWrite } from './internal/file';
-import { endOnAbort, feed, follow, isStream } from './internal/follow';
+import { toNativeCommand } from './internal/command';
+import { CommandRunner } from './internal/command-runner';
 import { toSandboxInfo } from './internal/info';
 import { toNativeLimits } from './internal/open';
-import {
-  type Activity,
-  about,
-  execOutcome,
-  standard,
-  type Telemetry,
-  timeoutSeconds,
-  transfer,
-  transferOutcome,
-} from './internal/telemetry';
-import type {
-  Command,
-  ExecOptions,
-  ExecResult,
-  Limits,
-  PortForward,
-  ProcessInfo,
-  PublishOptions,
-  SandboxInfo,
-  SandboxStats,
-  SpawnOptions,
-  StageOptions,
-  TerminalOptions,
-} from './options';
-import { Process } from './process';
-import { size, Terminal } from './terminal';
+import { Staging } from './internal/staging';
+import { standard, type Telemetry } from './internal/telemetry';
+import type { CloseOptions, ExtendOptions } from './lifetime';
+import type { Limits } from './open-options';
+import { Process, type ProcessInfo } from './process';
+import type { SandboxInfo, SandboxStats } from './sandbox-info';
+import type { PublishOptions, PublishResult, StageOptions, StageResult } from './store';
+import { size, Terminal, type TerminalOptions } from './terminal';
 
 /**
  * A persistent Linux computer for an agent.
@@ -49,23 +32,28 @@ export class Sandbox implements AsyncDisposable {
   readonly id: string;
   /** `workflow:wf_abc123:default` */
   readonly key: string;
+  /** The session's name within its scope: `default`, the name given to `open()`, or one made up for an isolated session. */
+  readonly session: string;
   /** Resolved: `python:3.11-slim`. */
   readonly image: string;
   /** Where commands run and relative paths start. */
   readonly workdir: string;
-  /** False when the session was there already. */
+  /** False if the session existed already. */
   readonly created: boolean;
-  /** Its files: read, write, search, watch, and carry from and to the host. */
+  /** Its files: read, write, search, watch, upload and download. */
   readonly files: Files;
   readonly #native: NativeSandbox;
-  readonly #telemetry: Telemetry;
+  readonly #commands: CommandRunner;
+  readonly #staging: Staging;
 
   /** @internal */
   constructor(native: NativeSandbox, telemetry: Telemetry = standard) {
     this.#native = native;
-    this.#telemetry = telemetry;
+    this.#commands = new CommandRunner(native, telemetry);
+    this.#staging = new Staging(native, telemetry);
     this.id = native.id;
     this.key = native.key;
+    this.session = native.session;
     this.image = native.image;
     this.workdir = native.workdir;
     this.created = native.created;
@@ -73,55 +61,21 @@ export class Sandbox implements AsyncDisposable {
   }
 
   /**
-   * Runs a command to its end. A command that fails, is killed or runs out of time is a result, not an error; one that
-   * cannot be started rejects with `COMMAND_NOT_FOUND`.
+   * Runs a command to its end. A command that fails, is killed or times out resolves with its result; with
+   * `reject: true` it rejects with `COMMAND_FAILED`. One that cannot be started rejects with `COMMAND_NOT_FOUND`.
    *
    * @example
    * ```ts
    * const { exitCode, stdout } = await sandbox.exec('npm test', { timeoutMs: 60_000, cwd: 'app' });
+   * await sandbox.exec('npm run build', { reject: true });
    * ```
    */
   async exec(command: Command, options: ExecOptions = {}): Promise<ExecResult> {
-    const site = callSite(this.exec);
-    await call(site, async () => check.object('options', options));
-    return this.#telemetry.observed(
-      () => this.#execution(command, options),
-      () => this.#exec(site, command, options),
-      execOutcome,
-    );
-  }
-
-  #execution(command: Command, { timeoutMs = EXEC_TIMEOUT_MS }: ExecOptions): Activity {
-    const attributes = {
-      ...about(this.#native),
-      ...timeoutSeconds(timeoutMs),
-      ...this.#telemetry.details('sandbox.command', command),
-    };
-    return { kind: 'exec', name: 'sandbox.exec', labels: { image: this.image }, attributes };
-  }
-
-  async #exec(site: CallSite, command: Command, options: ExecOptions): Promise<ExecResult> {
-    const { stdin: input } = options;
-    if (options.onStdout || options.onStderr || isStream(input)) return this.#execAloud(site, command, options);
-    return abortable(site, options.signal, async (cancel) => {
-      const stdin = input === undefined ? undefined : check.bytes('stdin', input);
-      const native = toNativeCommand(command, { timeoutMs: EXEC_TIMEOUT_MS, ...options }, false);
-      return toExecResult(await this.#native.exec(native, stdin, cancel));
-    });
-  }
-
-  /** With callbacks a command is a process that is followed: a slow callback slows the command, and nothing piles up. */
-  async #execAloud(site: CallSite, command: Command, options: ExecOptions): Promise<ExecResult> {
-    const { stdin, ...rest } = options;
-    const process = await this.#spawn(site, command, { timeoutMs: EXEC_TIMEOUT_MS, ...rest }, stdin !== undefined);
-    const fed = stdin === undefined ? undefined : feed(process, stdin);
-    await follow(process, options);
-    await fed;
-    return process.wait({ signal: options.signal });
+    return this.#commands.exec(callSite(this.exec), command, options);
   }
 
   /**
-   * Starts a command that goes on by itself.
+   * Starts a command and leaves it running.
    *
    * @example
    * ```ts
@@ -130,31 +84,11 @@ export class Sandbox implements AsyncDisposable {
    * ```
    */
   async spawn(command: Command, options: SpawnOptions = {}): Promise<Process> {
-    const site = callSite(this.spawn);
-    await call(site, async () => check.object('options', options));
-    const process = await this.#spawn(site, command, options, true);
-    if (options.onStdout || options.onStderr) {
-      // Who waits for the process is told what went wrong with it; a stream that merely ended early is not that.
-      follow(process, options).catch(() => {});
-    }
-    return process;
-  }
-
-  async #spawn(site: CallSite, command: Command, options: SpawnOptions, keepStdin: boolean): Promise<Process> {
-    const { signal } = options;
-    const native: NativeProcess = await abortable(site, signal, async () =>
-      this.#native.spawn(toNativeCommand(command, options, keepStdin)),
-    );
-    if (signal?.aborted) {
-      // While it was starting: nobody has heard of it, so nobody else can end it.
-      await native.kill().catch(() => {});
-      throw signal.reason;
-    }
-    return new Process(native, signal && endOnAbort(native, signal), Boolean(options.logFile));
+    return this.#commands.spawn(callSite(this.spawn), command, options);
   }
 
   /**
-   * Opens a terminal with the user's own shell, or comes back to one by its `execId`.
+   * Opens a terminal with the user's shell, or reattaches to one by its `execId`.
    *
    * @example
    * ```ts
@@ -174,7 +108,8 @@ export class Sandbox implements AsyncDisposable {
   }
 
   /**
-   * Makes a port of the sandbox reachable on the host's own loopback, through the guest: the sandbox's network may be off.
+   * Makes a port of the sandbox reachable on the host's loopback address. It goes through the guest, and needs no network
+   * access of the sandbox.
    *
    * @example
    * ```ts
@@ -182,7 +117,7 @@ export class Sandbox implements AsyncDisposable {
    * const page = await fetch(web.url);
    * ```
    */
-  async forward(port: number, options: { hostPort?: number } = {}): Promise<PortForward> {
+  async forward(port: number, options: ForwardOptions = {}): Promise<PortForward> {
     return call(callSite(this.forward), async () => {
       const wanted = options.hostPort === undefined ? undefined : check.port('hostPort', options.hostPort);
       const native = await this.#native.forward(check.port('port', port), wanted);
@@ -193,42 +128,21 @@ export class Sandbox implements AsyncDisposable {
   }
 
   /**
-   * Brings an object of the manager's `store` into the sandbox, streamed through the host. The file appears whole and
-   * verified, or not at all; a missing object rejects with `FILE_NOT_FOUND`, one that is not what it should be with
-   * `PROTOCOL`.
+   * Copies an object of the manager's `store` into the sandbox, streamed through the host. The file appears whole and
+   * verified, or not at all. A missing object rejects with `FILE_NOT_FOUND`, a corrupt one with `PROTOCOL`.
    *
    * @example
    * ```ts
    * const { path, sizeBytes, sha256 } = await sandbox.stage('datasets/2024.csv', 'data/2024.csv');
    * ```
    */
-  async stage(
-    key: string,
-    path: string,
-    options: StageOptions = {},
-  ): Promise<{ path: string; sizeBytes: number; sha256: string }> {
-    const site = callSite(this.stage);
-    await call(site, async () => check.object('options', options));
-    const stage = () =>
-      abortable(site, options.signal, async (cancel) =>
-        this.#native.stage(
-          check.text('key', key),
-          toNativeWrite(path, options),
-          check.optionalText('sha256', options.sha256),
-          check.optionalCount('maxBytes', options.maxBytes),
-          cancel,
-        ),
-      );
-    return this.#telemetry.observed(
-      () => transfer('stage', this.#native, this.#telemetry, path),
-      stage,
-      transferOutcome,
-    );
+  async stage(key: string, path: string, options: StageOptions = {}): Promise<StageResult> {
+    return this.#staging.stage(callSite(this.stage), key, path, options);
   }
 
   /**
-   * Stores a file of the sandbox in the manager's `store`, streamed through the host, under `files/f_<random>` unless told.
-   * The object appears whole or not at all. A directory rejects with `IS_A_DIRECTORY`.
+   * Copies a file of the sandbox into the manager's `store`, streamed through the host; by default under
+   * `files/f_<random>`. The object appears whole or not at all. A directory rejects with `IS_A_DIRECTORY`.
    *
    * @example
    * ```ts
@@ -237,31 +151,12 @@ export class Sandbox implements AsyncDisposable {
    * await other.stage(key, 'report.pdf', { sha256 });
    * ```
    */
-  async publish(
-    path: string,
-    key?: string,
-    options: PublishOptions = {},
-  ): Promise<{ key: string; sizeBytes: number; sha256: string }> {
-    const site = callSite(this.publish);
-    await call(site, async () => check.object('options', options));
-    const publish = () =>
-      abortable(site, options.signal, async (cancel) =>
-        this.#native.publish(
-          check.text('path', path),
-          check.optionalText('key', key),
-          check.optionalCount('maxBytes', options.maxBytes),
-          cancel,
-        ),
-      );
-    return this.#telemetry.observed(
-      () => transfer('publish', this.#native, this.#telemetry, path),
-      publish,
-      transferOutcome,
-    );
+  async publish(path: string, key?: string, options: PublishOptions = {}): Promise<PublishResult> {
+    return this.#staging.publish(callSite(this.publish), path, key, options);
   }
 
   /**
-   * What it uses. Cheap enough to ask each second, and not counted as activity.
+   * Returns what it uses. Cheap enough to call every second, and no activity for the idle timeout.
    *
    * @example
    * ```ts
@@ -273,7 +168,7 @@ export class Sandbox implements AsyncDisposable {
   }
 
   /**
-   * Comes back to a process, also one that another program started.
+   * Returns a process by its id, also one that another program started.
    *
    * @example
    * ```ts
@@ -289,7 +184,7 @@ export class Sandbox implements AsyncDisposable {
   }
 
   /**
-   * All processes that were started through the API, with those that ended lately.
+   * Lists the processes that were started through the API, including those that ended recently.
    *
    * @example
    * ```ts
@@ -308,7 +203,7 @@ export class Sandbox implements AsyncDisposable {
   }
 
   /**
-   * What it is, as it is now.
+   * Returns its current state.
    *
    * @example
    * ```ts
@@ -320,7 +215,7 @@ export class Sandbox implements AsyncDisposable {
   }
 
   /**
-   * Changes what it may use while it runs; limits that are left out stay.
+   * Changes what it may use while it runs. Limits that are left out stay as they are.
    *
    * @example
    * ```ts
@@ -335,15 +230,14 @@ export class Sandbox implements AsyncDisposable {
   }
 
   /**
-   * Puts its end off: the idle timeout is the new one from now on, and it lives for at most `maxLifetimeMs` from now. 0
-   * means without that limit.
+   * Postpones its end: sets a new idle timeout, and a new maximum lifetime counted from now. 0 means no limit.
    *
    * @example
    * ```ts
    * await sandbox.extend({ idleTimeoutMs: 3_600_000 });
    * ```
    */
-  async extend(options: { idleTimeoutMs?: number; maxLifetimeMs?: number }): Promise<void> {
+  async extend(options: ExtendOptions): Promise<void> {
     return call(callSite(this.extend), async () => {
       check.object('options', options);
       const term = (name: 'idleTimeoutMs' | 'maxLifetimeMs') =>
@@ -353,8 +247,8 @@ export class Sandbox implements AsyncDisposable {
   }
 
   /**
-   * Ends all that runs in it and keeps its workspace, for which it must have been opened with `persist: true`. `start()`
-   * or the next `open()` of the session brings it back.
+   * Ends everything that runs in it; its persistent workspace stays. Only for a sandbox that was opened with
+   * `persist: true`. `start()` or the next `open()` of the session starts it again.
    *
    * @example
    * ```ts
@@ -367,7 +261,7 @@ export class Sandbox implements AsyncDisposable {
   }
 
   /**
-   * Makes a stopped one run again, with its workspace as it was; all else is as the image has it.
+   * Starts a stopped sandbox again with its workspace; everything else is as in the image.
    *
    * @example
    * ```ts
@@ -379,21 +273,21 @@ export class Sandbox implements AsyncDisposable {
   }
 
   /**
-   * Ends it with everything in it. A workspace that was opened with `persist: true` stays for the next `open()` of the
-   * session, unless `keepData` is false. Twice is fine.
+   * Ends it with everything in it. A persistent workspace stays for the next `open()` of the session, unless `keepData`
+   * is false. Idempotent.
    *
    * @example
    * ```ts
    * await sandbox.close({ keepData: false });
    * ```
    */
-  async close(options: { keepData?: boolean } = {}): Promise<void> {
+  async close(options: CloseOptions = {}): Promise<void> {
     return call(callSite(this.close), async () =>
       this.#native.close(options.keepData === undefined ? undefined : check.boolean('keepData', options.keepData)),
     );
   }
 
-  /** As {@link close}, for `await using`. */
+  /** Same as {@link close}, for `await using`. */
   async [Symbol.asyncDispose](): Promise<void> {
     return this.close();
   }

@@ -1,4 +1,4 @@
-/** Search and edit: what is asked for, what comes back, and the way from one side of the binding to the other. */
+/** Search and edit: options, results, and their conversion for the addon. */
 import { SandboxError } from './errors';
 import type { FileEntry } from './files';
 import type { NativeContent, NativeGlob, NativeGrep, NativeReplace, NativeSearchScope } from './internal/binding';
@@ -7,23 +7,35 @@ import * as check from './internal/check';
 const MAX_RESULTS = 1000;
 const MAX_FILE_BYTES = 16 * 1024 * 1024;
 
-/** Where a search looks, and what it leaves out. */
+/** Where a search looks, and what it skips. */
 export interface SearchOptions {
-  /** The workdir unless told. */
+  /** Where to start. By default, the workdir. */
   path?: string;
-  /** Leaves out what `.gitignore` files there and above say, and `.git`. True unless told. */
+  /**
+   * Skips what `.gitignore` files there and above name, and `.git`.
+   *
+   * @default true
+   */
   gitignore?: boolean;
-  /** More to leave out, as in a `.gitignore` at `path`. */
+  /** More to skip, as in a `.gitignore` at `path`. */
   exclude?: string[];
-  /** False leaves out names that begin with a dot. */
+  /**
+   * False skips names that begin with a dot.
+   *
+   * @default true
+   */
   hidden?: boolean;
-  /** Gives it up: the call rejects with the signal's own reason. */
+  /** Aborts the call; rejects with `signal.reason`. */
   signal?: AbortSignal;
 }
 
-/** How to look for paths. */
+/** How to find paths. */
 export interface GlobOptions extends SearchOptions {
-  /** 1,000 unless told; at most 100,000. */
+  /**
+   * At most 100,000.
+   *
+   * @default 1000
+   */
   maxResults?: number;
 }
 
@@ -31,27 +43,51 @@ export interface GlobOptions extends SearchOptions {
 export interface GlobResult {
   /** Sorted by path. */
   entries: FileEntry[];
-  /** Whether there are more than `maxResults`; which ones are given is then the file system's choice. */
+  /** Whether there are more than `maxResults`; which of them are returned then depends on the file system. */
   truncated: boolean;
 }
 
-/** How to look for lines. */
+/** How to find lines. */
 export interface GrepOptions extends SearchOptions {
-  /** Only files with such names, or with such paths from `path` down: `'*.ts'`, `'src/**'`. */
+  /** Only files whose names, or paths below `path`, match: `'*.ts'`, `'src/**'`. */
   include?: string | string[];
-  /** Takes upper and lower case for the same. False unless told. */
+  /**
+   * Ignores case.
+   *
+   * @default false
+   */
   ignoreCase?: boolean;
-  /** The pattern is the text itself, not an expression. */
+  /**
+   * Takes the pattern as plain text, not as an expression.
+   *
+   * @default false
+   */
   literal?: boolean;
-  /** So many lines before each match, at most 20. */
+  /**
+   * Lines to return before each match; at most 20.
+   *
+   * @default 0
+   */
   before?: number;
-  /** So many lines after each match, at most 20. */
+  /**
+   * Lines to return after each match; at most 20.
+   *
+   * @default 0
+   */
   after?: number;
-  /** 1,000 unless told; at most 100,000. */
+  /**
+   * At most 100,000.
+   *
+   * @default 1000
+   */
   maxMatches?: number;
-  /** As many as there are unless told. */
+  /** No limit by default. */
   maxMatchesPerFile?: number;
-  /** Longer files are skipped. 16 MiB unless told. */
+  /**
+   * Longer files are skipped.
+   *
+   * @default 16_777_216
+   */
   maxFileBytes?: number;
 }
 
@@ -63,11 +99,11 @@ export interface GrepMatch {
   line: number;
   /** Where in the line the first match begins: in characters (Unicode code points), counted from 1. */
   column: number;
-  /** The line without its end; of a long one, 500 bytes around the match. */
+  /** The line without its line end; of a long line, 500 bytes around the match. */
   text: string;
-  /** The lines before it, where asked for. */
+  /** The lines before it, if requested. */
   before: string[];
-  /** The lines after it, where asked for. */
+  /** The lines after it, if requested. */
   after: string[];
 }
 
@@ -77,19 +113,23 @@ export interface GrepResult {
   matches: GrepMatch[];
   /** Whether `maxMatches` or `maxMatchesPerFile` left something out. */
   truncated: boolean;
-  /** Files that were looked into. */
+  /** Files that were read. */
   filesSearched: number;
-  /** Files that are binary (a NUL in the first 8 KiB), longer than `maxFileBytes`, or not readable. */
+  /** Files that are binary (a NUL in the first 8 KiB), longer than `maxFileBytes`, or unreadable. */
   filesSkipped: number;
 }
 
-/** How often the text may be there. */
+/** How often the text may occur. */
 export interface ReplaceOptions {
-  /** In all places; otherwise there must be just one. */
+  /**
+   * Replaces every occurrence; otherwise there must be exactly one.
+   *
+   * @default false
+   */
   all?: boolean;
-  /** In all places, of which there must be just so many. */
+  /** Replaces every occurrence; there must be exactly this many. */
   expected?: number;
-  /** Gives it up: the call rejects with the signal's own reason. */
+  /** Aborts the call; rejects with `signal.reason`. */
   signal?: AbortSignal;
 }
 
@@ -97,15 +137,19 @@ export interface ReplaceOptions {
 export interface ReplaceResult {
   /** Absolute. */
   path: string;
-  /** In how many places. */
+  /** How many occurrences were replaced. */
   replacements: number;
 }
 
-/** Which lines of a file, counted from 1, both included. */
+/** Lines of a file, counted from 1, both ends included. */
 export interface LineRange {
-  /** The first; 1 unless told. */
+  /**
+   * The first line.
+   *
+   * @default 1
+   */
   fromLine?: number;
-  /** The last; that of the file unless told. */
+  /** The last line. By default, the last of the file. */
   toLine?: number;
 }
 
@@ -119,7 +163,7 @@ export function byPathAndLine(a: GrepMatch, b: GrepMatch): number {
   return byPath(a, b) || a.line - b.line;
 }
 
-/** @internal As git decides: by a NUL near the start. */
+/** @internal By a NUL near the start, as git decides. */
 export function isBinary(bytes: Uint8Array): boolean {
   return bytes.subarray(0, 8000).includes(0);
 }
@@ -165,7 +209,7 @@ export function toNativeReplace(
   };
 }
 
-/** @internal The text that was asked for, if it is all there. */
+/** @internal The requested text, if it is complete. */
 export function wholeText(path: string, content: NativeContent, limit: number, range: LineRange): string {
   if (!content.truncated) return content.bytes.toString('utf8');
   const isPart = range.fromLine !== undefined || range.toLine !== undefined;

@@ -1,8 +1,8 @@
-/** The object store, and what goes from and to it. */
+/** The object store, and what is copied from and to it. */
 
 /**
- * An object store. With `prefix`, all keys are under it. For S3, what is left out comes from the usual `AWS_*` environment
- * variables; an endpoint without TLS is used only when it is named as `http://`.
+ * An object store. With `prefix`, all keys are under it. For S3, options that are left out come from the usual `AWS_*`
+ * environment variables; an endpoint without TLS is used only if its address begins with `http://`.
  *
  * @example
  * ```ts
@@ -19,7 +19,11 @@ export type ObjectStoreOptions =
       servers: string | string[];
       /** Its name. */
       bucket: string;
-      /** Make the bucket when it is missing. */
+      /**
+       * Creates the bucket if it is missing.
+       *
+       * @default false
+       */
       create?: boolean;
       /** With `password`; or `token`, or `credentialsFile`, or none. */
       user?: string;
@@ -33,27 +37,27 @@ export type ObjectStoreOptions =
       prefix?: string;
     }
   | {
-      /** A bucket of S3, or of what speaks as it does. */
+      /** A bucket of S3 or of a compatible service. */
       type: 's3';
       /** Its name. */
       bucket: string;
-      /** `AWS_REGION`, else `us-east-1`, unless told. */
+      /** By default, `AWS_REGION` or `AWS_DEFAULT_REGION`, else `us-east-1`. */
       region?: string;
-      /** Of what is not Amazon's own: `https://storage.example.com`. `AWS_ENDPOINT_URL` unless told. */
+      /** Address of a compatible service: `https://storage.example.com`. By default, `AWS_ENDPOINT_URL`. */
       endpoint?: string;
-      /** `AWS_ACCESS_KEY_ID` unless told. */
+      /** By default, `AWS_ACCESS_KEY_ID`. */
       accessKeyId?: string;
-      /** `AWS_SECRET_ACCESS_KEY` unless told. */
+      /** By default, `AWS_SECRET_ACCESS_KEY`. */
       secretAccessKey?: string;
-      /** `AWS_SESSION_TOKEN` unless told. */
+      /** By default, `AWS_SESSION_TOKEN`. */
       sessionToken?: string;
       /** Before every key. */
       prefix?: string;
     }
   | {
-      /** A folder of the host, which must be there. */
+      /** An existing folder of the host. */
       type: 'folder';
-      /** Where it is. */
+      /** Path of the folder. */
       path: string;
       /** Before every key. */
       prefix?: string;
@@ -63,26 +67,50 @@ export type ObjectStoreOptions =
       type: 'memory';
     };
 
-/** How to bring an object into a sandbox. */
+/** A file that `sandbox.stage()` wrote. */
+export interface StageResult {
+  /** Absolute, in the sandbox. */
+  path: string;
+  /** Of the file. */
+  sizeBytes: number;
+  /** Of its content, in hexadecimal. */
+  sha256: string;
+}
+
+/** An object that `sandbox.publish()` wrote. */
+export interface PublishResult {
+  /** Under which it is in the store. */
+  key: string;
+  /** Of the object. */
+  sizeBytes: number;
+  /** Of its content, in hexadecimal. */
+  sha256: string;
+}
+
+/** How to copy an object into a sandbox. */
 export interface StageOptions {
-  /** What its SHA-256 must be, in hexadecimal. Where it is not, no file appears. */
+  /** Expected SHA-256, in hexadecimal. If the object has another, no file appears. */
   sha256?: string;
-  /** Permission bits; those of the file it replaces, or 0644, unless told. */
+  /** Permission bits. By default, those of the file it replaces, or `0o644`. */
   mode?: number;
-  /** False refuses to replace a file, with `FILE_EXISTS`. */
+  /**
+   * False refuses to replace a file, with `FILE_EXISTS`.
+   *
+   * @default true
+   */
   overwrite?: boolean;
-  /** Whom it belongs to; whom commands run as unless told. */
+  /** Its owner. By default, the command user. */
   user?: string;
   /** A larger object rejects with `LIMIT_EXCEEDED`. */
   maxBytes?: number;
-  /** Gives it up: the call rejects with the signal's own reason. */
+  /** Aborts the call; rejects with `signal.reason`. */
   signal?: AbortSignal;
 }
 
-/** How to store a file of a sandbox. */
+/** How to copy a file of a sandbox into the store. */
 export interface PublishOptions {
   /** A larger file rejects with `LIMIT_EXCEEDED`. */
   maxBytes?: number;
-  /** Gives it up: the call rejects with the signal's own reason. */
+  /** Aborts the call; rejects with `signal.reason`. */
   signal?: AbortSignal;
 }

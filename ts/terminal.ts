@@ -1,9 +1,53 @@
+import type { Command } from './command';
 import type { NativeProcess } from './internal/binding';
 import { type CallSite, call, callSite } from './internal/call';
 import * as check from './internal/check';
 import { outputOf } from './internal/output';
 
-export function size(options: { cols?: number; rows?: number }): { cols: number; rows: number } {
+/** How to open a terminal. */
+export interface TerminalOptions {
+  /** By default, the user's shell: `$SHELL`, the user's entry in `/etc/passwd`, bash, sh. */
+  command?: Command;
+  /**
+   * Characters in a line.
+   *
+   * @default 80
+   */
+  cols?: number;
+  /**
+   * Lines.
+   *
+   * @default 24
+   */
+  rows?: number;
+  /** Working directory, absolute or relative to the workdir. By default, the workdir. */
+  cwd?: string;
+  /** Added to the sandbox's environment. `TERM` is `xterm-256color` by default. */
+  env?: Record<string, string>;
+  /** `uid[:gid]` or a name in the image. By default, the sandbox's user. */
+  user?: string;
+  /**
+   * Keeps it open when this program ends.
+   *
+   * @default false
+   */
+  detached?: boolean;
+  /** Reattaches to a terminal that was opened before, also by another program. All other options are ignored then. */
+  execId?: string;
+  /** Aborts the call; rejects with `signal.reason`. */
+  signal?: AbortSignal;
+}
+
+/** How many characters a terminal shows. */
+export interface TerminalSize {
+  /** In a line. */
+  cols: number;
+  /** Lines. */
+  rows: number;
+}
+
+/** @internal */
+export function size(options: Partial<TerminalSize>): TerminalSize {
   const cells = (name: 'cols' | 'rows', standard: number) => {
     const value = check.count(name, options[name] ?? standard);
     if (value < 1 || value > 65_535) throw check.invalid(name, 'between 1 and 65535', value);
@@ -13,7 +57,7 @@ export function size(options: { cols?: number; rows?: number }): { cols: number;
 }
 
 /**
- * A terminal in a sandbox, as a screen and a keyboard see it: bytes.
+ * A terminal in a sandbox: bytes to its keyboard, bytes from its screen.
  *
  * @example
  * ```ts
@@ -23,7 +67,7 @@ export function size(options: { cols?: number; rows?: number }): { cols: number;
  * ```
  */
 export class Terminal implements AsyncIterable<Uint8Array>, AsyncDisposable {
-  /** Good from any program that can reach the sandbox: `sandbox.terminal({ execId })`. */
+  /** Its id, valid in any program that can reach the sandbox: `sandbox.terminal({ execId })`. */
   readonly execId: string;
   readonly #native: NativeProcess;
 
@@ -33,7 +77,7 @@ export class Terminal implements AsyncIterable<Uint8Array>, AsyncDisposable {
     this.execId = native.execId;
   }
 
-  /** What is still kept of its output, and then all that comes until it ends. Leaving early does not end the terminal. */
+  /** Yields the retained output, then all output until it ends. Leaving early does not end the terminal. */
   [Symbol.asyncIterator](): AsyncIterableIterator<Uint8Array> {
     return this.#bytes(callSite(this[Symbol.asyncIterator]));
   }
@@ -43,7 +87,7 @@ export class Terminal implements AsyncIterable<Uint8Array>, AsyncDisposable {
   }
 
   /**
-   * Types. Keys that are signals (`\x03` for Ctrl-C) are signals.
+   * Sends keys. Those that are signals (`\x03` for Ctrl-C) are delivered as signals.
    *
    * @example
    * ```ts
@@ -57,7 +101,7 @@ export class Terminal implements AsyncIterable<Uint8Array>, AsyncDisposable {
   }
 
   /**
-   * The programs on it are told.
+   * Changes its size; the programs on it are notified.
    *
    * @example
    * ```ts
@@ -65,12 +109,12 @@ export class Terminal implements AsyncIterable<Uint8Array>, AsyncDisposable {
    * await terminal.resize({ cols: process.stdout.columns, rows: process.stdout.rows });
    * ```
    */
-  async resize(cells: { cols: number; rows: number }): Promise<void> {
+  async resize(cells: TerminalSize): Promise<void> {
     return call(callSite(this.resize), async () => this.#native.resize(size(check.object('size', cells))));
   }
 
   /**
-   * Hangs up and ends all that runs on it; with a `signal`, sends just that.
+   * Hangs up and ends everything that runs on it; with a `signal`, only sends that.
    *
    * @example
    * ```ts
@@ -83,7 +127,7 @@ export class Terminal implements AsyncIterable<Uint8Array>, AsyncDisposable {
   }
 
   /**
-   * Waits for the end of its shell or command.
+   * Waits until its shell or command ends.
    *
    * @example
    * ```ts
@@ -98,7 +142,7 @@ export class Terminal implements AsyncIterable<Uint8Array>, AsyncDisposable {
   }
 
   /**
-   * Hangs up, and ends all that runs on it. Twice is fine.
+   * Hangs up and ends everything that runs on it. Idempotent.
    *
    * @example
    * ```ts
@@ -110,7 +154,7 @@ export class Terminal implements AsyncIterable<Uint8Array>, AsyncDisposable {
     return call(callSite(this.close), () => this.#native.kill());
   }
 
-  /** As {@link close}, for `await using`. */
+  /** Same as {@link close}, for `await using`. */
   async [Symbol.asyncDispose](): Promise<void> {
     return this.close();
   }

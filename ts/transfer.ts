@@ -1,45 +1,54 @@
-/** Whole trees between the host and a sandbox: what is asked for, and what is told of it. */
+/** Files and trees copied between the host and a sandbox: options, progress and report. */
 import { resolve } from 'node:path';
+import type { ProgressCallback } from './callbacks';
 import type { NativeProgress, NativeTransfer } from './internal/binding';
 import * as check from './internal/check';
 
-/** How far a transfer has come. */
+/** How far a transfer is. */
 export interface TransferProgress {
-  /** Whole files so far. */
+  /** Complete files so far. */
   files: number;
-  /** Of content so far. */
+  /** Bytes of content so far. */
   bytes: number;
-  /** Where that is known. */
+  /** Bytes of content in all, if known. */
   totalBytes?: number;
-  /** What it is at, below the root. */
+  /** The current file, relative to the root. */
   path: string;
 }
 
-/** What to carry, and how. */
+/** What to copy. */
 export interface TransferOptions {
-  /** Leave out what the `.gitignore` files in the tree say. False unless told. */
+  /**
+   * Skips what the `.gitignore` files in the tree name.
+   *
+   * @default false
+   */
   gitignore?: boolean;
-  /** Leave these out, each a line as in a `.gitignore` at the root. */
+  /** Skips these, each a line as in a `.gitignore` at the root. */
   exclude?: string[];
-  /** Carry only what is not there already, by kind, size, time and mode. Nothing is removed. False unless told. */
+  /**
+   * Copies only what differs in type, size, time or mode. Removes nothing.
+   *
+   * @default false
+   */
   sync?: boolean;
-  /** Called now and then, and at the end. */
-  onProgress?: (progress: TransferProgress) => void;
-  /** Gives it up: the call rejects with the signal's own reason. */
+  /** Called from time to time and at the end, one call at a time. One that throws or rejects aborts the transfer. */
+  onProgress?: ProgressCallback<TransferProgress>;
+  /** Aborts the call; rejects with `signal.reason`. */
   signal?: AbortSignal;
 }
 
-/** What was carried. */
+/** What was copied. */
 export interface TransferReport {
-  /** Whole files. */
+  /** Files. */
   files: number;
-  /** Folders below the root. */
+  /** Directories below the root. */
   dirs: number;
   /** Symbolic links, as links. */
   links: number;
-  /** Of files' content, without holes. */
+  /** Bytes of the files' content, without holes. */
   bytes: number;
-  /** What was not carried, and why: devices, sockets, FIFOs, what cannot be read, and what the rules leave out. */
+  /** What was not copied, and why: devices, sockets, FIFOs, unreadable files, and what the rules exclude. */
   skipped: { path: string; reason: string }[];
   /** How long it took. */
   durationMs: number;
@@ -50,7 +59,7 @@ export function toNativeTransfer(hostPath: string, path: string, options: Transf
   const host = check.text('hostPath', hostPath);
   check.optionalFunction('onProgress', options.onProgress);
   return {
-    // A closing slash says that a file goes into the folder.
+    // A trailing slash means: into this folder.
     hostPath: host && resolve(host) + (host.endsWith('/') ? '/' : ''),
     path: check.text('path', path),
     exclude: check.list('exclude', options.exclude),
@@ -59,10 +68,12 @@ export function toNativeTransfer(hostPath: string, path: string, options: Transf
   };
 }
 
-/** @internal `undefined`, not `null`, where there is no total. */
-export function toProgress(callback: TransferOptions['onProgress']): ((progress: NativeProgress) => void) | undefined {
+/** @internal `undefined`, not `null`, if there is no total. */
+export function toNativeReport(
+  report: ((progress: TransferProgress) => void) | undefined,
+): ((progress: NativeProgress) => void) | undefined {
   return (
-    callback &&
-    (({ files, bytes, totalBytes, path }) => callback({ files, bytes, totalBytes: totalBytes ?? undefined, path }))
+    report &&
+    (({ files, bytes, totalBytes, path }) => report({ files, bytes, totalBytes: totalBytes ?? undefined, path }))
   );
 }

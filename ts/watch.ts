@@ -5,11 +5,11 @@ import * as check from './internal/check';
 /** What happened to a file or a directory. */
 export interface FileChange {
   /**
-   * - `create`: it appeared. All that is below a new directory is told as well.
-   * - `change`: its content, mode, owner or times are others.
-   * - `delete`: it is gone, or was moved out of what is watched, with all that was below it.
-   * - `rename`: it was `from`, and all below it goes with it. What was at `path` before is gone.
-   * - `overflow`: more happened than could be told, or the connection broke in between: look again at what is there.
+   * - `create`: it appeared. Everything below a new directory is reported as well.
+   * - `change`: its content, mode, owner or times changed.
+   * - `delete`: it is gone, or was moved out of the watched directory, with everything below it.
+   * - `rename`: it was `from`, and everything below it moved with it. What was at `path` before is gone.
+   * - `overflow`: changes were dropped, or the connection broke in between: list the directory again.
    */
   type: 'create' | 'change' | 'delete' | 'rename' | 'overflow';
   /** Below the watched directory; the name of a watched file. Empty for the watched directory itself. */
@@ -20,9 +20,13 @@ export interface FileChange {
 
 /** What to watch. */
 export interface WatchOptions {
-  /** With all directories below, those that are made later included. */
+  /**
+   * Also watches all directories below, including those created later.
+   *
+   * @default false
+   */
   recursive?: boolean;
-  /** Ends the watch. */
+  /** Ends the watch; a read rejects with `signal.reason`. */
   signal?: AbortSignal;
 }
 
@@ -31,8 +35,8 @@ function toChange({ type, path, from }: NativeFileChange): FileChange {
 }
 
 /**
- * A watch that begins at once, not with the first read: what happens in between belongs to it. That it could not begin
- * is said to the first read.
+ * A watch that begins at once, not with the first read, so that changes in between are not lost. If it could not begin,
+ * the first read rejects.
  */
 export class Watch implements AsyncIterableIterator<FileChange> {
   readonly #begun: Promise<NativeWatch>;
@@ -50,7 +54,7 @@ export class Watch implements AsyncIterableIterator<FileChange> {
       ),
     );
     this.#begun.catch(() => {});
-    // Also when nobody reads, the sandbox need not go on telling.
+    // Stops the sandbox from sending changes, also while no one reads.
     const onAbort = () => this.#stop();
     signal?.addEventListener?.('abort', onAbort, { once: true });
     this.#forgetSignal = () => signal?.removeEventListener?.('abort', onAbort);
@@ -83,7 +87,7 @@ export class Watch implements AsyncIterableIterator<FileChange> {
     return this.#changes.next();
   }
 
-  /** Ends the watch, and a read that waits. */
+  /** Ends the watch and a pending read. */
   return(): Promise<IteratorResult<FileChange, undefined>> {
     this.#stop();
     return this.#changes.return(undefined);

@@ -197,6 +197,6 @@ describeWithEngine('experimental_sandbox of AI SDK 7', () => {
   test('reaches the tools of a program, and the descriptions of them', async () => {
     const { text, told } = await seenBy<{ text: string; told: string }>('experimental-sandbox');
     expect(text).toBe('It is 42.');
-    expect(told).toMatch(/^Runs Python\. A persistent Linux sandbox on the image python:3\.11-slim/);
+    expect(told).toMatch(/^Runs Python\. A persistent Linux sandbox with the image python:3\.11-slim/);
   });
 });

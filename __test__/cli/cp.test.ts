@@ -114,11 +114,11 @@ describeWithEngine('cofferdam cp', () => {
 
   test.each([
     [['a', 'b'], 2, /one side must be in a sandbox, as in default:path/],
-    [['ID:a', 'ID:b'], 2, /one side must be in a sandbox, and the other one here/],
-    [['a', 'ID:b', 'there'], 2, /one side must be in a sandbox, and the other one here/],
+    [['ID:a', 'ID:b'], 2, /one side must be in a sandbox, and the other on this machine/],
+    [['a', 'ID:b', 'there'], 2, /one side must be in a sandbox, and the other on this machine/],
     [['-', 'x', 'ID:b'], 2, /- stands for one file/],
     [['ID:a'], 2, /<target> is missing/],
-    [['nope', 'ID:'], 1, /cannot find "nope": there is no such file/],
+    [['nope', 'ID:'], 1, /cannot find "nope": no such file or folder/],
     [['ID:nope', '.'], 1, /nope.*no such file/],
     [['ID:nope', '-'], 1, /nope.*no such file/],
     [['-', 'ID:/proc/x/y'], 1, /proc/],

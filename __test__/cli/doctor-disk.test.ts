@@ -1,8 +1,8 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { OwnEngine, whyNoOwnEngine } from '../own-engine';
-import { describeOnDocker, IMAGES } from '../support';
+import { describeWithOwnEngine, OwnEngine } from '../own-engine';
+import { IMAGES } from '../support';
 import { afterMounting, describeAsRoot, finding, report } from './doctor-program';
 
 const withNamespaces = process.env.COFFERDAM_NO_NAMESPACES ? test.skip : test;
@@ -22,33 +22,28 @@ function fill(folder: string): void {
   }
 }
 
-(process.platform === 'linux' && process.getuid?.() === 0 ? describeOnDocker : describe.skip)(
-  'doctor on a full disk of the engine',
-  () => {
-    test('names the folder, and what makes room', async () => {
-      const reason = await whyNoOwnEngine();
-      if (reason) throw new Error(`there is no second engine to fill here: ${reason}`);
-      await using engine = await OwnEngine.start(IMAGES.alpine, { dataMb: 96 });
-      const env = { DOCKER_HOST: engine.host };
-      const words = ['--image', IMAGES.alpine];
-      expect(await report({ env }, words)).toMatchObject({ code: 0, ok: true, backend: 'docker' });
-      fill(engine.data);
-      const found = await report({ env }, words);
-      expect(found).toMatchObject({ code: 1, ok: false });
-      expect(finding(found, 'disk.engine')).toMatchObject({
-        state: 'problem',
-        text: expect.stringMatching(/^the disk is full: .* free in /),
-        cure: 'docker system prune',
-        facts: { folder: engine.data },
-      });
-      expect(finding(found, 'sandboxes.docker')).toMatchObject({
-        state: 'problem',
-        text: expect.stringMatching(/the disk is full: .*no space left on device/),
-        cure: 'docker system prune',
-      });
+describeWithOwnEngine('doctor on a full disk of the engine', () => {
+  test('names the folder, and what makes room', async () => {
+    await using engine = await OwnEngine.start(IMAGES.alpine, { dataMb: 96 });
+    const env = { DOCKER_HOST: engine.host };
+    const words = ['--image', IMAGES.alpine];
+    expect(await report({ env }, words)).toMatchObject({ code: 0, ok: true, backend: 'docker' });
+    fill(engine.data);
+    const found = await report({ env }, words);
+    expect(found).toMatchObject({ code: 1, ok: false });
+    expect(finding(found, 'disk.engine')).toMatchObject({
+      state: 'problem',
+      text: expect.stringMatching(/^the disk is full: .* free in /),
+      cure: 'docker system prune',
+      facts: { folder: engine.data },
     });
-  },
-);
+    expect(finding(found, 'sandboxes.docker')).toMatchObject({
+      state: 'problem',
+      text: expect.stringMatching(/the disk is full: .*no space left on device/),
+      cure: 'docker system prune',
+    });
+  });
+});
 
 describeAsRoot('doctor on full disks of this machine', () => {
   const folder = mkdtempSync(path.join(tmpdir(), 'cofferdam-full-'));

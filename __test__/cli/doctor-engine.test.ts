@@ -16,8 +16,8 @@ describe('doctor on an engine that was named wrongly', () => {
     ['tcp://127.0.0.1:1', 'refused', /nothing listens there/],
     ['unix:///nowhere/docker.sock', 'missing', /there is no such socket/],
     ['nonsense', 'bad-address', /not an address of an engine/],
-    ['tcp://no.such.machine.invalid:2375', 'unresolved', /no machine has that name/],
-    ['ssh://me@no.such.machine.invalid', 'unresolved', /no machine has that name/],
+    ['tcp://no.such.machine.invalid:2375', 'unresolved', /the host name cannot be resolved/],
+    ['ssh://me@no.such.machine.invalid', 'unresolved', /the host name cannot be resolved/],
   ])('DOCKER_HOST=%s: %s', async (host, reason, cause) => {
     // A resolver that gives up before we do, however the machine's own is set.
     const found = await report({ env: { DOCKER_HOST: host, RES_OPTIONS: 'timeout:1 attempts:1' } });
@@ -29,7 +29,7 @@ describe('doctor on an engine that was named wrongly', () => {
       cure: 'unset DOCKER_HOST',
       facts: { host, source: 'DOCKER_HOST', reason },
     });
-    expect(finding(found, 'engine').text).toContain(`${host} (as DOCKER_HOST says)`);
+    expect(finding(found, 'engine').text).toContain(`${host} (from DOCKER_HOST)`);
   });
 
   test('people read the cause, and the cure below it', async () => {

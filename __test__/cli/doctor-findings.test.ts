@@ -1,9 +1,9 @@
 /** What doctor makes of machines that cannot be had here: Ubuntu with its AppArmor, rootless engines, Windows. */
 import type { EngineInfo } from 'cofferdam';
 import { engineFound } from '../../ts/cli/doctor/engine';
-import { type Ground, namespacesFound, namespacesMissing } from '../../ts/cli/doctor/user-namespaces';
+import { type KernelSupport, namespacesFound, namespacesMissing } from '../../ts/cli/doctor/user-namespaces';
 
-const PLAIN: Ground = {
+const PLAIN: KernelSupport = {
   isRoot: false,
   maxUserNamespaces: 10_000,
   unprivilegedClone: true,
@@ -17,8 +17,8 @@ const PLAIN: Ground = {
 const refused = new Error('a sandbox of namespaces could not be made: unshare: Operation not permitted. Use an engine');
 
 describe('why namespaces cannot be made', () => {
-  test.each<[string, Partial<Ground>, RegExp, RegExp]>([
-    ['Ubuntu since 23.10', { apparmorRestricts: true }, /^.*AppArmor keeps programs/, /npx cofferdam setup$/],
+  test.each<[string, Partial<KernelSupport>, RegExp, RegExp]>([
+    ['Ubuntu since 23.10', { apparmorRestricts: true }, /^.*AppArmor prevents programs/, /npx cofferdam setup$/],
     [
       'Debian with its switch off',
       { unprivilegedClone: false },
@@ -67,7 +67,7 @@ describe('what is said of an engine', () => {
     const findings = engineFound(DOCKER);
     expect(findings.filter(({ state }) => state !== 'ok')).toEqual([]);
     expect(findings[0]?.text).toBe(
-      'Docker 27.3.1 at unix:///run/user/1000/docker.sock, as the docker context rootless says',
+      'Docker 27.3.1 at unix:///run/user/1000/docker.sock, from the docker context rootless',
     );
   });
 
@@ -76,17 +76,23 @@ describe('what is said of an engine', () => {
       'rootless, cgroups v1',
       engine({ rootless: true, cgroupVersion: '1' }, NO_LIMITS),
       'engine.limits',
-      /not kept/,
+      /not enforced/,
       /unified_cgroup_hierarchy=1/,
     ],
     [
       'rootless, no delegation',
       engine({ rootless: true }, NO_LIMITS),
       'engine.limits',
-      /CPUs, memory, processes not kept/,
+      /CPUs, memory, processes not enforced/,
       /Delegate=cpu/,
     ],
-    ['no memory cgroup', engine({}, { memoryMb: 'none' }), 'engine.limits', /memory not kept/, /cgroup_enable=memory/],
+    [
+      'no memory cgroup',
+      engine({}, { memoryMb: 'none' }),
+      'engine.limits',
+      /memory not enforced/,
+      /cgroup_enable=memory/,
+    ],
     ['no filter', engine({ seccomp: false }), 'engine.security', /not filtered/, /daemon\.json/],
     [
       'copies of images',
@@ -132,12 +138,12 @@ describe('what is said of namespaces for an ordinary user', () => {
     abilities: { state: '/s', storage: 'disk' },
     tier: 'full',
   };
-  const unwell = (ground: Partial<Ground>, of: EngineInfo = info) =>
+  const unwell = (ground: Partial<KernelSupport>, of: EngineInfo = info) =>
     namespacesFound(of, { ...PLAIN, ...ground }).filter(({ state }) => state !== 'ok');
 
   test('all is well', () => expect(unwell({})).toEqual([]));
 
-  test.each<[string, Partial<Ground>, Partial<EngineInfo>, string, RegExp]>([
+  test.each<[string, Partial<KernelSupport>, Partial<EngineInfo>, string, RegExp]>([
     ['no newuidmap', { newuidmap: false }, {}, 'namespaces.ids', /uidmap|shadow/],
     ['no range of ids', { subordinateIds: false }, {}, 'namespaces.ids', /--add-subuids/],
     ['no cgroup', {}, { limits: { ...DOCKER.limits, cpus: 'none' } }, 'namespaces.limits', /Delegate=yes/],

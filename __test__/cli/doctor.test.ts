@@ -122,7 +122,7 @@ describe('doctor on the environment', () => {
   });
 
   test.each([
-    ['COFFERDAM_BACKEND', 'dcoker', /there is no backend "dcoker" of COFFERDAM_BACKEND/],
+    ['COFFERDAM_BACKEND', 'dcoker', /unknown backend "dcoker" \(from COFFERDAM_BACKEND\)/],
     ['COFFERDAM_IDLE_TIMEOUT', 'soon', /COFFERDAM_IDLE_TIMEOUT must be a time/],
   ])('%s=%s keeps sandboxes from opening: take it away', async (name, value, cause) => {
     const found = await report({ env: { [name]: value } });

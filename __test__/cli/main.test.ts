@@ -25,7 +25,7 @@ describe('the cofferdam program', () => {
     for (const words of [['fly'], ['help', 'fly']]) {
       const { code, stdout, stderr } = await cofferdam(words);
       expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
-      expect(stderr).toMatch(/there is no command "fly"; there is run, open, .*\nTry: cofferdam --help\n$/);
+      expect(stderr).toMatch(/unknown command "fly"; commands: run, open, .*\nTry: cofferdam --help\n$/);
       expect(stderr).not.toContain('__complete');
     }
   });

@@ -46,7 +46,7 @@ describe('the words of a command line', () => {
 
   test.each([
     [example, [], '<from> is missing'],
-    [example, ['a', 'b', 'c'], '"c" is one word too many'],
+    [example, ['a', 'b', 'c'], 'unexpected argument "c"'],
     [example, ['a', '--slow'], "Unknown option '--slow'"],
     [example, ['a', '--by'], '--by'],
     [example, ['a', '--fast=yes'], '--fast'],
@@ -120,7 +120,7 @@ Carry things.
 Options:
   -f, --fast        Soon
   -t, --tag <tag>…  What for
-  -h, --help        Show this
+  -h, --help        Show this help
 
 Means:
       --by <means>  How

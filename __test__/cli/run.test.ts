@@ -69,7 +69,7 @@ describeWithEngine('cofferdam run', () => {
     const words = [...SH, '--code', 'echo theirs > a.txt; echo b > b.txt', '--artifact', '*.txt'];
     const kept = await cofferdam(words, { cwd });
     expect(kept).toMatchObject({ code: 1, stdout: '' });
-    expect(kept.stderr).toContain('left out: a.txt: there is a file of this name; --force replaces it');
+    expect(kept.stderr).toContain('skipped a.txt: the file already exists; --force replaces it');
     expect(readFileSync(path.join(cwd, 'a.txt'), 'utf8')).toBe('mine');
     expect(readFileSync(path.join(cwd, 'b.txt'), 'utf8')).toBe('b\n');
     expect(await cofferdam([...words, '--force'], { cwd })).toMatchObject({ code: 0, stderr: '' });
@@ -81,7 +81,7 @@ describeWithEngine('cofferdam run', () => {
     writeFileSync(path.join(cwd, 'a'), 'mine');
     const words = [...SH, '--code', 'mkdir a; echo b > a/b.txt; echo c > c.txt', '--artifact', '**/*.txt'];
     const ended = await cofferdam(words, { cwd });
-    expect(ended).toMatchObject({ code: 1, stdout: '', stderr: expect.stringContaining('left out: a/b.txt: ') });
+    expect(ended).toMatchObject({ code: 1, stdout: '', stderr: expect.stringContaining('skipped a/b.txt: ') });
     expect(readFileSync(path.join(cwd, 'c.txt'), 'utf8')).toBe('c\n');
   });
 
@@ -131,14 +131,14 @@ describeWithEngine('cofferdam run', () => {
   });
 
   test.each([
-    [['nope.py'], 1, /cannot open "nope.py": there is no such file/],
+    [['nope.py'], 1, /cannot open "nope.py": no such file or folder/],
     [['.', '--runtime', 'bash'], 1, /folder/],
-    [['main.xyz'], 2, /what runs "main.xyz"\? Give --runtime python or node or bash/],
+    [['main.xyz'], 2, /cannot tell the runtime of "main.xyz": give --runtime python or node or bash/],
     [['main.xyz', '--code', '1'], 2, /--code or a file, not both/],
     [['--code', '1', '--runtime', 'perl'], 2, /--runtime must be python or node or bash, not "perl"/],
     [['--code', '1', '--timeout', 'soon'], 2, /--timeout must be a time such as/],
     [['--code', '1', '--memory', 'much'], 2, /--memory must be a whole number/],
-    [['--code', '1', '--package', 'pandas'], 2, /--package must be as pip:pandas/],
+    [['--code', '1', '--package', 'pandas'], 2, /--package must be installer:name, as in pip:pandas/],
     [['--code', '1', '--out', 'x'], 2, /--out is for --artifact/],
     [['--code', '1', '--file', 'nope.csv'], 1, /cannot find "nope.csv"/],
     [['--code', '1', '--host', 'tcp://127.0.0.1:1', '--backend', 'docker'], 1, /ENGINE_UNAVAILABLE/],

@@ -162,7 +162,7 @@ describeWithEngine('cofferdam open, ls and close', () => {
     [['open', '--scope', 'me'], 2, /--scope must be kind:id/],
     [['open', '--pull', 'often'], 2, /--pull must be missing or always or never/],
     [['open', '--image', 'no such image'], 1, /no such image/],
-    [['close'], 2, /<sandbox> is missing; or give --all/],
+    [['close'], 2, /<sandbox> is missing; name one, or give --all/],
     [['close', '--all', 'x'], 2, /not both/],
     [['close', '--scope', 'user:x', 'y'], 2, /--scope is for --all/],
     [['prune', '--older-than', 'x'], 2, /--older-than must be a time/],

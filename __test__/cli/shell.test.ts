@@ -149,7 +149,7 @@ describeWithTmux('cofferdam shell, in a sandbox that is there', () => {
     pane.press('C-]', 'x');
     await pane.shows(/^\^\]x$/m);
     pane.press('C-]', 'd');
-    const line = await pane.shows(/^cofferdam: it goes on; come back with: cofferdam shell sbx_\w+ --join \w+$/m);
+    const line = await pane.shows(/^cofferdam: detached; to reattach: cofferdam shell sbx_\w+ --join \w+$/m);
     await pane.shows(/^outer>$/m);
     expect(await pane.run('echo $?')).toBe('0\n');
     const [, back] = /cofferdam (shell .*)$/.exec(line) ?? [];
@@ -190,14 +190,14 @@ describeWithTmux('cofferdam shell, in a sandbox that is there', () => {
 
 describe('cofferdam shell, without a terminal', () => {
   test.each([
-    [['shell'], /needs a terminal, and standard input is none. For scripts: cofferdam run/],
+    [['shell'], /needs a terminal, and standard input is not one. For scripts: cofferdam run/],
     [['shell', 'web'], /For scripts: cofferdam exec web …/],
-    [['shell', 'web', '--image', 'python'], /--image is for a new sandbox, and web is there/],
+    [['shell', 'web', '--image', 'python'], /--image is for a new sandbox, and web already exists/],
     [['shell', '--join', 'exec_1'], /name the sandbox/],
     [['shell', '--session', 'isolated'], /give it a name/],
     [
       ['shell', 'web', '--join', 'exec_1', '--', 'ls'],
-      /--join comes back to what runs there: a command cannot be given/,
+      /--join reattaches to what runs there: a command cannot be given/,
     ],
     [['shell', 'web', '--join', 'exec_1', '-e', 'A=1'], /env cannot be given/],
   ])('%j is refused with what to do instead', async (words, message) => {

@@ -36,7 +36,7 @@ describeWithEngine('cofferdam forward', () => {
     const { child, prints, printed, ended, lines } = cofferdam('forward', sandbox.id, '8000', `${free}:9000`, '--wait');
     const [, url = ''] = await prints(/^(http:\S+) → 8000$/m);
     expect(await (await fetch(url)).text()).toBe('from 8000');
-    await until(() => printed.stderr.includes('waiting until somebody listens at port 9000'));
+    await until(() => printed.stderr.includes('waiting until a program listens on port 9000'));
     expect(lines()).toHaveLength(1);
     await sandbox.spawn(SERVE(9000));
     await prints(new RegExp(`^http://127\\.0\\.0\\.1:${free} → 9000$`, 'm'));
@@ -67,7 +67,7 @@ describeWithEngine('cofferdam forward', () => {
     const sandbox = await manager.open();
     for (const word of ['web', '0', '70000', '1:2:3', '99999:80']) {
       const { code, stderr } = await cofferdam('forward', sandbox.id, word).ended;
-      expect([code, stderr]).toEqual([2, expect.stringContaining(`"${word}" is no port`)]);
+      expect([code, stderr]).toEqual([2, expect.stringContaining(`"${word}" is not a port`)]);
     }
     const server = createServer().listen(0, '127.0.0.1');
     await once(server, 'listening');

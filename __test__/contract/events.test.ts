@@ -31,7 +31,7 @@ describeWithEngine('events', () => {
     await until(async () => {
       // Who begins to listen is heard by the guest a moment later.
       await other.exec('echo from afar');
-      return events.some(({ type, command }) => type === 'exec-started' && command === 'echo from afar');
+      return events.some((event) => event.type === 'exec-started' && event.command === 'echo from afar');
     });
   });
 
@@ -54,7 +54,7 @@ describeWithEngine('events', () => {
     const events = record(manager);
     const sandbox = await manager.open();
     await end(await ground.boxOf(sandbox.id));
-    const lost = await until(() => events.find(({ type }) => type === 'lost'));
+    const lost = await until(() => events.find((event) => event.type === 'lost'));
     expect(lost).toMatchObject({ sandboxId: sandbox.id, ...details });
     if (lost.reason === 'exited') expect(lost.exitCode).toBe(137);
     const call = sandbox.exec('true');

@@ -1,7 +1,7 @@
-import { SandboxError } from 'cofferdam';
-import { countProcesses, describeWithEngine, IMAGES, testManager } from '../support';
+import { type Command, type ExecOptions, SandboxError } from 'cofferdam';
+import { classes, countProcesses, describeWithEngine, IMAGES, testManager } from '../support';
 
-describeWithEngine.each([['debian'], ['alpine']] as const)('exec on the %s class', (name) => {
+describeWithEngine.each(classes('debian', 'alpine'))('exec on the %s class', (name) => {
   const manager = testManager();
   const open = () => manager.open({ image: IMAGES[name] });
 
@@ -11,6 +11,40 @@ describeWithEngine.each([['debian'], ['alpine']] as const)('exec on the %s class
     expect(result).toMatchObject({ timedOut: false, oomKilled: false, truncated: { stdout: false, stderr: false } });
     expect(result.execId).toMatch(/^exec_/);
     expect(result.durationMs).toBeGreaterThan(0);
+  });
+
+  test('rejects on failure when asked: with the command, how it ended, the end of stderr and the whole result', async () => {
+    const sandbox = await open();
+    const failing = async (command: Command, options: ExecOptions = {}) => {
+      const error = await sandbox.exec(command, { ...options, reject: true }).catch((caught) => caught);
+      expect(error).toBeInstanceOf(SandboxError);
+      expect(error.code).toBe('COMMAND_FAILED');
+      return error as SandboxError;
+    };
+    const exited = await failing('echo out; seq 1 20 >&2; exit 3');
+    expect(exited.message).toMatch(
+      /^command "echo out; seq 1 20 >&2; exit 3" exited with code 3; .*stderr:\n11\n(\d+\n)*20$/,
+    );
+    expect(exited.details).toMatchObject({ exitCode: 3, signal: null, stdout: 'out\n', timedOut: false, ok: false });
+    expect(exited.details.execId).toMatch(/^exec_/);
+    expect(exited.stack?.split('\n').some((line) => line.includes('exec.test.ts'))).toBe(true);
+    expect((await failing('kill -9 $$')).message).toBe('command "kill -9 $$" was killed by SIGKILL');
+    const long = await failing(['sh', '-c', `false # ${'x'.repeat(1000)}`]);
+    expect(long.message).toMatch(/^command \["sh","-c","false # x+… exited with code 1$/);
+    expect(long.message.length).toBeLessThan(300);
+    const streamed = await failing('echo here; exit 4', { onStdout: async () => {} });
+    expect(streamed.details).toMatchObject({ exitCode: 4, stdout: 'here\n' });
+    const late = await failing('trap "exit 0" TERM; echo up >&2; while :; do sleep 0.05; done', { timeoutMs: 1_000 });
+    expect(late.message).toMatch(/timed out after \d+ ms; the end of its stderr:\nup/);
+    expect(late.details).toMatchObject({ timedOut: true });
+  });
+
+  test('asked to reject, still resolves with a command that succeeds, and takes nothing but true or false', async () => {
+    const sandbox = await open();
+    expect(await sandbox.exec('echo fine', { reject: true })).toMatchObject({ ok: true, stdout: 'fine\n' });
+    expect(await sandbox.exec('exit 3', { reject: false })).toMatchObject({ exitCode: 3 });
+    const wrong = sandbox.exec('true', { reject: 'yes' as never });
+    await expect(wrong).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' });
   });
 
   test('runs an array as it is, without a shell', async () => {

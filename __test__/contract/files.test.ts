@@ -1,6 +1,6 @@
-import { describeWithEngine, IMAGES, testManager } from '../support';
+import { classes, describeWithEngine, IMAGES, testManager } from '../support';
 
-describeWithEngine.each([['debian'], ['alpine'], ['empty']] as const)('files on the %s class', (name) => {
+describeWithEngine.each(classes('debian', 'alpine', 'empty'))('files on the %s class', (name) => {
   const manager = testManager();
   const open = async () => (await manager.open({ image: IMAGES[name] })).files;
 

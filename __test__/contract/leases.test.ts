@@ -1,5 +1,5 @@
 import { SandboxManager } from 'cofferdam';
-import { describeWithEngine, IMAGES, record, testManager, unique, until } from '../support';
+import { describeWithEngine, IMAGES, program, record, testManager, unique, until } from '../support';
 
 const image = IMAGES.alpine;
 
@@ -67,18 +67,25 @@ describeWithEngine('leases', () => {
   });
 
   test.concurrent('a sandbox that another program still uses is no orphan; without anybody it ends', async () => {
-    const scope = { workflow: unique() };
-    const owner = new SandboxManager({ orphanTimeoutMs: 300, defaults: { image } });
-    const sandbox = await owner.open({ scope });
+    const orphanTimeoutMs = 2_000;
+    const owner = program(`
+      const manager = new SandboxManager({ orphanTimeoutMs: ${orphanTimeoutMs}, defaults: { image: ${JSON.stringify(image)} } });
+      console.log((await manager.open({ scope: { workflow: '${unique()}' } })).id);
+      setInterval(() => {}, 1000);
+    `);
+    const id = await owner.line();
     const watcher = testManager();
-    const events = record(watcher);
-    const seen = await watcher.get(sandbox.id);
-    await new Promise((resolve) => setTimeout(resolve, 700));
-    expect((await seen.exec('echo kept')).stdout).toBe('kept\n');
-    await owner.endScope(scope);
-    const over = await until(() => events.find(({ type }) => type === 'closed' || type === 'lost'));
-    expect(over.sandboxId).toBe(sandbox.id);
-    await owner.close();
+    const isThere = async () => (await watcher.list()).some((info) => info.id === id);
+    const user = testManager();
+    const sandbox = await user.get(id);
+    owner.child.kill('SIGKILL');
+    await owner.ended;
+    await new Promise((resolve) => setTimeout(resolve, orphanTimeoutMs + 500));
+    expect((await sandbox.exec('echo used')).stdout).toBe('used\n');
+    // It only lets go: the end comes with the timeout.
+    await user.close();
+    expect(await isThere()).toBe(true);
+    await until(async () => !(await isThere()));
   });
 });
 

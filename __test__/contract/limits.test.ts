@@ -1,6 +1,21 @@
-import { describeWithEngine, IMAGES, testManager, until } from '../support';
+import type { Sandbox } from 'cofferdam';
+import { describeWithEngine, imagesOf, testManager, until } from '../support';
 
-describeWithEngine.each([IMAGES.alpine, IMAGES.debian])('limits on %s', (image) => {
+/** Two processes that do nothing but compute, for a moment: how many processors they had together. */
+async function processors(sandbox: Sandbox): Promise<number> {
+  const before = await sandbox.stats();
+  const began = performance.now();
+  await sandbox.exec('while :; do :; done & while :; do :; done', { timeoutMs: 1_500 });
+  return ((await sandbox.stats()).cpuMs - before.cpuMs) / (performance.now() - began);
+}
+
+/** Whether there is room for so many processes. Not by bash, which tries again for seconds. */
+async function hasRoomFor(count: number, sandbox: Sandbox): Promise<boolean> {
+  const script = `for n in $(seq ${count}); do sleep 60 > /dev/null 2>&1 & done; echo all; kill $(jobs -p)`;
+  return (await sandbox.exec(['sh', '-c', script])).stdout === 'all\n';
+}
+
+describeWithEngine.each(imagesOf('alpine', 'debian'))('limits on %s', (image) => {
   const manager = testManager({ defaults: { image } });
 
   test('apply from the start', async () => {
@@ -8,17 +23,31 @@ describeWithEngine.each([IMAGES.alpine, IMAGES.debian])('limits on %s', (image) 
     const sandbox = await manager.open({ session: 'isolated', limits });
     expect((await sandbox.info()).limits).toEqual(limits);
     expect((await sandbox.exec('ulimit -n')).stdout).toBe('77\n');
+    expect(await sandbox.exec('exec tail /dev/zero')).toMatchObject({ exitCode: 137, oomKilled: true });
+    await expect(sandbox.files.write('large', Buffer.alloc(31 * 2 ** 20))).rejects.toMatchObject({
+      code: 'LIMIT_EXCEEDED',
+    });
+    const kept = (await manager.info()).limits;
+    if (kept.cpus === 'enforced') expect(await processors(sandbox)).toBeLessThan(0.8);
+    expect(await hasRoomFor(20, sandbox)).toBe(true);
+    expect(await hasRoomFor(60, sandbox)).toBe(false);
     await sandbox.close();
   });
 
   test('change while the sandbox runs', async () => {
     const sandbox = await manager.open({ session: 'isolated', limits: { memoryMb: 64, pids: 20 } });
     const hungry = 'head -c 100m /dev/zero | tail | wc -c';
-    expect((await sandbox.exec(hungry)).stdout).not.toBe(`${100 * 2 ** 20}\n`);
+    expect((await sandbox.exec(hungry)).stdout).toBe('0\n');
+    expect((await sandbox.stats()).oomKills).toBeGreaterThan(0);
+    expect(await hasRoomFor(40, sandbox)).toBe(false);
     await sandbox.setLimits({ memoryMb: 512, pids: 100, openFiles: 99, cpus: 1 });
-    expect((await sandbox.exec(hungry)).stdout).toBe(`${100 * 2 ** 20}\n`);
-    expect((await sandbox.exec('ulimit -n')).stdout).toBe('99\n');
     expect((await sandbox.info()).limits).toMatchObject({ memoryMb: 512, pids: 100, openFiles: 99, cpus: 1 });
+    expect((await sandbox.exec(hungry)).stdout).toBe(`${100 * 2 ** 20}\n`);
+    expect(await hasRoomFor(40, sandbox)).toBe(true);
+    expect((await sandbox.exec('ulimit -n')).stdout).toBe('99\n');
+    await sandbox.setLimits({ cpus: 0.25 });
+    const kept = (await manager.info()).limits;
+    if (kept.cpus === 'enforced') expect(await processors(sandbox)).toBeLessThan(0.5);
     await sandbox.close();
   });
 

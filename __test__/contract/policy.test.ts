@@ -39,6 +39,17 @@ describeWithEngine('the policy of a manager', () => {
     expect(await other.open({ scope })).toMatchObject({ id: made.id, created: false, image: IMAGES.alpine });
   });
 
+  test.each([
+    [{ enabled: false, allow: ['example.com'] }],
+    [{ allow: ['example.com'] }],
+    [{ enabled: 'yes' }],
+    ['on'],
+    [null],
+  ])('a network of %j, which is not understood, is refused and never ignored', async (network) => {
+    const asked = open.open({ network: network as unknown as boolean });
+    await expect(asked).rejects.toMatchObject({ code: 'INVALID_ARGUMENT', message: expect.stringMatching(/^network/) });
+  });
+
   testOnDocker('network that is denied is denied in what others made, too', async () => {
     const scope = { workflow: unique() };
     await open.open({ scope, network: true });

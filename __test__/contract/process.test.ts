@@ -1,6 +1,6 @@
 import { type OutputChunk, SandboxManager } from 'cofferdam';
 import { isNamespaces } from '../ground';
-import { describeWithEngine, IMAGES, testManager, until } from '../support';
+import { classes, describeWithEngine, IMAGES, testManager, until } from '../support';
 
 async function collect(chunks: AsyncIterable<OutputChunk>): Promise<OutputChunk[]> {
   const all: OutputChunk[] = [];
@@ -14,7 +14,7 @@ const text = (chunks: OutputChunk[], stream: string) =>
     .map((chunk) => chunk.text)
     .join('');
 
-describeWithEngine.each([['debian'], ['alpine']] as const)('processes on the %s class', (name) => {
+describeWithEngine.each(classes('debian', 'alpine'))('processes on the %s class', (name) => {
   const manager = testManager();
   const open = () => manager.open({ image: IMAGES[name] });
 

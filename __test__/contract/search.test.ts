@@ -1,6 +1,6 @@
 import type { Files, Sandbox, SandboxError } from 'cofferdam';
 import { PROJECT } from '../project';
-import { describeWithEngine, IMAGES, testManager } from '../support';
+import { classes, describeWithEngine, IMAGES, testManager } from '../support';
 
 const relative = (path: string) => path.replace('/workspace/', '');
 
@@ -13,7 +13,7 @@ async function refusal(call: Promise<unknown>): Promise<SandboxError> {
   );
 }
 
-describeWithEngine.each([['debian'], ['alpine'], ['empty']] as const)('search on the %s class', (name) => {
+describeWithEngine.each(classes('debian', 'alpine', 'empty'))('search on the %s class', (name) => {
   const manager = testManager();
   let files: Files;
   const names = async (...[pattern, options]: Parameters<Files['glob']>) =>

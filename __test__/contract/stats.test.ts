@@ -1,6 +1,6 @@
-import { describeWithEngine, IMAGES, testManager, until } from '../support';
+import { describeWithEngine, imagesOf, testManager, until } from '../support';
 
-describeWithEngine.each([IMAGES.debian, IMAGES.alpine])('stats on %s', (image) => {
+describeWithEngine.each(imagesOf('debian', 'alpine'))('stats on %s', (image) => {
   const manager = testManager({ defaults: { image } });
 
   test('tell what the sandbox uses', async () => {

@@ -1,6 +1,6 @@
 import { Terminal as Emulator } from '@xterm/headless';
 import type { Sandbox, Terminal } from 'cofferdam';
-import { describeWithEngine, IMAGES, testManager, unique, until } from '../support';
+import { countProcesses, describeWithEngine, IMAGES, imagesOf, testManager, until } from '../support';
 
 /** What a person would see: the bytes of a terminal on a screen. */
 class Screen {
@@ -38,7 +38,7 @@ async function runs(sandbox: Sandbox, name: string): Promise<void> {
   await until(async () => (await sandbox.exec('cat /proc/[0-9]*/comm')).stdout.split('\n').includes(name));
 }
 
-describeWithEngine.each([IMAGES.debian, IMAGES.alpine])('a terminal on %s', (image) => {
+describeWithEngine.each(imagesOf('debian', 'alpine'))('a terminal on %s', (image) => {
   const manager = testManager({ defaults: { image } });
   let sandbox: Sandbox;
 
@@ -82,13 +82,16 @@ describeWithEngine.each([IMAGES.debian, IMAGES.alpine])('a terminal on %s', (ima
   test('closing it ends all that runs on it', async () => {
     const terminal = await sandbox.terminal();
     const screen = new Screen(terminal);
-    const mark = unique('on_terminal');
-    await terminal.write(`sh -c 'trap "" HUP TERM; exec -a ${mark} sleep 1000' & sleep 1000\n`);
-    await terminal.write('');
+    // In front, and behind one that ignores what a terminal's end sends.
+    const lines = ['sleep 98761', 'sleep 98762'];
+    await terminal.write(`sh -c 'trap "" HUP TERM; ${lines[0]}; :' & ${lines[1]}\n`);
+    const running = () => Promise.all(lines.map((line) => countProcesses(sandbox, line)));
+    await until(async () => !(await running()).includes(0));
     await terminal.close();
     expect((await terminal.wait()).exitCode).toBeGreaterThan(0);
     await screen.ended;
     expect((await sandbox.processes()).filter(({ exitCode }) => exitCode === null)).toEqual([]);
+    expect(await running()).toEqual([0, 0]);
   });
 
   test('runs any command, as any user', async () => {

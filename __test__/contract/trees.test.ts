@@ -21,7 +21,7 @@ import {
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import type { TransferProgress } from 'cofferdam';
-import { describeWithEngine, IMAGES, testManager, until } from '../support';
+import { classes, describeWithEngine, IMAGES, testManager, until } from '../support';
 
 const home = mkdtempSync(path.join(tmpdir(), 'cofferdam-trees-'));
 let count = 0;
@@ -79,7 +79,7 @@ function makeTree(): string {
   return root;
 }
 
-describeWithEngine.each([['debian'], ['alpine'], ['empty']] as const)('trees on the %s class', (name) => {
+describeWithEngine.each(classes('debian', 'alpine', 'empty'))('trees on the %s class', (name) => {
   const manager = testManager();
   const open = () => manager.open({ image: IMAGES[name] });
 
@@ -200,6 +200,40 @@ describeWithEngine.each([['debian'], ['alpine'], ['empty']] as const)('trees on 
     const report = await files.upload(makeTree(), 'told', { onProgress: (progress) => seen.push(progress) });
     await until(() => seen.length > 0 && seen.at(-1)?.files === report.files);
     expect(seen.at(-1)).toMatchObject({ files: report.files, bytes: report.bytes });
+  });
+
+  test('tell it to one callback at a time, also to one that takes its time', async () => {
+    const { files } = await open();
+    let running = 0;
+    let most = 0;
+    const onProgress = async () => {
+      running += 1;
+      most = Math.max(most, running);
+      await new Promise((resolve) => setTimeout(resolve, 10));
+      running -= 1;
+    };
+    await files.upload(makeTree(), 'slowly', { onProgress });
+    await until(() => most > 0 && running === 0);
+    expect(most).toBe(1);
+  });
+
+  test.each([
+    ['rejects', () => Promise.reject(new Error('mine'))],
+    [
+      'throws',
+      () => {
+        throw new Error('mine');
+      },
+    ],
+  ])('reject with the error of a callback that %s, and leave nothing half there', async (_, onProgress) => {
+    const { files } = await open();
+    const from = fresh();
+    mkdirSync(from);
+    for (let index = 0; index < 8; index++)
+      writeFileSync(path.join(from, `f${index}`), Buffer.alloc(30_000_000, index));
+    await files.mkdir('refused');
+    await expect(files.upload(from, 'refused/tree', { onProgress })).rejects.toThrow('mine');
+    await until(async () => (await files.list('refused')).length === 0);
   });
 
   test('what is aborted leaves nothing half there', async () => {

@@ -1,5 +1,5 @@
 import type { FileChange, Sandbox } from 'cofferdam';
-import { describeOnDocker, describeWithEngine, IMAGES, program, testManager, unique, until } from '../support';
+import { classes, describeOnDocker, describeWithEngine, IMAGES, program, testManager, unique, until } from '../support';
 
 type Watch = AsyncIterableIterator<FileChange>;
 
@@ -45,7 +45,7 @@ async function descriptors(sandbox: Sandbox): Promise<number> {
   return Number((await sandbox.exec(script)).stdout);
 }
 
-describeWithEngine.each([['debian'], ['alpine'], ['empty']] as const)('a watch on the %s class', (name) => {
+describeWithEngine.each(classes('debian', 'alpine', 'empty'))('a watch on the %s class', (name) => {
   const manager = testManager({ defaults: { image: IMAGES[name] } });
 
   async function folder() {
@@ -124,14 +124,15 @@ describeWithEngine.each([['debian'], ['alpine'], ['empty']] as const)('a watch o
     const changes = files.watch(root, { recursive: true });
     await files.move(`${outside}/in`, `${root}/in`);
     await files.write(`${root}/in/side/g`, '');
+    // What is moved out again before the guest has looked into it was never seen.
+    const found = structure(await told(changes, 'in/side/g'));
     await files.move(`${root}/in`, `${outside}/back`);
     await files.write(`${outside}/back/side/unseen`, '');
     await files.move(`${outside}/back/side/unseen`, `${root}/seen`);
     await files.write(`${root}/marker`, '');
-    const seen = structure(await told(changes));
     // Whether g was found or told, it is told once.
-    expect(seen.slice(0, 3)).toEqual(['create in', 'create in/side', 'create in/side/f']);
-    expect(seen.slice(3)).toEqual(['create in/side/g', 'delete in', 'create seen']);
+    expect(found).toEqual(['create in', 'create in/side', 'create in/side/f']);
+    expect(structure(await told(changes))).toEqual(['delete in', 'create seen']);
   });
 
   test('without recursive, only the folder itself', async () => {
@@ -231,7 +232,7 @@ describeWithEngine.each([['debian'], ['alpine'], ['empty']] as const)('a watch o
   });
 });
 
-describeWithEngine.each([['debian'], ['alpine']] as const)('a watch and commands on the %s class', (name) => {
+describeWithEngine.each(classes('debian', 'alpine'))('a watch and commands on the %s class', (name) => {
   const manager = testManager({ defaults: { image: IMAGES[name] } });
 
   async function folder() {

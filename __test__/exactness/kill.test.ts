@@ -1,5 +1,5 @@
 import type { Sandbox } from 'cofferdam';
-import { describeWithEngine, IMAGES, testManager } from '../support';
+import { describeWithEngine, imagesOf, testManager } from '../support';
 import { each, random } from './random';
 
 /** On each image. */
@@ -21,7 +21,7 @@ const NASTY: Record<string, string> = {
     'a() { sleep 0.01; b & }; b() { sleep 0.01; a & }; trap "a &" TERM; a & while :; do sleep 0.01; done',
 };
 
-describeWithEngine.each([IMAGES.debian, IMAGES.alpine])('nasty process trees on %s', (image) => {
+describeWithEngine.each(imagesOf('debian', 'alpine'))('nasty process trees on %s', (image) => {
   const manager = testManager({ defaults: { image, limits: { pids: 200 } } });
 
   /** Everything in the sandbox that was started with this mark in its environment. */

@@ -24,9 +24,9 @@ describe('a wrong configuration', () => {
       'runtime: 7',
       'sandbox.runtime must be one of python, node, bash, linux, shell (name an image with "image"), not 7',
     ],
-    ['image: [a]', 'sandbox.image must be a text of 1 to 500 characters, not a list'],
-    ['image: ""', 'sandbox.image must be a text of 1 to 500 characters, not ""'],
-    ['session: 5', 'sandbox.session must be a text of 1 to 500 characters, not 5'],
+    ['image: [a]', 'sandbox.image must be a string of 1 to 500 characters, not a list'],
+    ['image: ""', 'sandbox.image must be a string of 1 to 500 characters, not ""'],
+    ['session: 5', 'sandbox.session must be a string of 1 to 500 characters, not 5'],
     ['timeout_seconds: "300"', 'sandbox.timeout_seconds must be a whole number from 1 to 86400, not "300"'],
     ['timeout_seconds: 0', 'sandbox.timeout_seconds must be a whole number from 1 to 86400, not 0'],
     ['timeout_seconds: 1.5', 'sandbox.timeout_seconds must be a whole number from 1 to 86400, not 1.5'],
@@ -43,11 +43,11 @@ describe('a wrong configuration', () => {
       'network: true\nallow_network: false',
       'sandbox.allow_network must be the same as network, which is true, not false',
     ],
-    ['pip_packages: pandas', 'sandbox.pip_packages must be a list of names of packages, not "pandas"'],
-    ['pip_packages: [pandas, 7]', 'sandbox.pip_packages.1 must be a text of 1 to 500 characters, not 7'],
+    ['pip_packages: pandas', 'sandbox.pip_packages must be a list of package names, not "pandas"'],
+    ['pip_packages: [pandas, 7]', 'sandbox.pip_packages.1 must be a string of 1 to 500 characters, not 7'],
     [
       'pip_packages: ["--index-url=http://x"]',
-      'sandbox.pip_packages.0 must be the name of a package, not "--index-url=http://x"',
+      'sandbox.pip_packages.0 must be a package name, not "--index-url=http://x"',
     ],
   ])('%j says the field, the value and what is allowed', (yaml, message) => {
     const line = yaml.includes('\nallow_network') ? 2 : 1;
@@ -60,10 +60,10 @@ describe('a wrong configuration', () => {
     ['Runtime: python', 'Runtime', 'did you mean "runtime"?'],
     ['pip-packages: []', 'pip-packages', 'did you mean "pip_packages"?'],
     ['limits: {memory: 5}', 'limits.memory', 'did you mean "memory_mb"?'],
-    ['limits: {cpus: 5}', 'limits.cpus', 'there are: cpu_millicores, memory_mb'],
-    ['volumes: [a]', 'volumes', 'there are: mode, runtime'],
-    ['__proto__: {mode: code}', '__proto__', 'there are: mode'],
-    ['constructor: {mode: code}', 'constructor', 'there are: mode'],
+    ['limits: {cpus: 5}', 'limits.cpus', 'the fields are: cpu_millicores, memory_mb'],
+    ['volumes: [a]', 'volumes', 'the fields are: mode, runtime'],
+    ['__proto__: {mode: code}', '__proto__', 'the fields are: mode'],
+    ['constructor: {mode: code}', 'constructor', 'the fields are: mode'],
   ])('%j has an unknown field, and says what was meant', (yaml, field, words) => {
     const { message, details } = fault(yaml);
     expect(message).toContain(`line 1: there is no field sandbox.${field};`);

@@ -1,16 +1,14 @@
 import { SandboxManager } from 'cofferdam';
-import { OwnEngine, whyNoOwnEngine } from '../own-engine';
-import { describeWithEngine, IMAGES, program, record, until } from '../support';
+import { describeWithOwnEngine, OwnEngine } from '../own-engine';
+import { IMAGES, program, record, until } from '../support';
 
 const image = IMAGES.alpine;
 
-describeWithEngine('an engine that is killed and started again', () => {
-  let engine: OwnEngine | undefined;
+describeWithOwnEngine('an engine that is killed and started again', () => {
+  let engine: OwnEngine;
 
   beforeAll(async () => {
-    const why = await whyNoOwnEngine();
-    if (why === undefined) engine = await OwnEngine.start(image);
-    else console.warn(`SKIPPED: a second engine cannot be started here: ${why}`);
+    engine = await OwnEngine.start(image);
   });
 
   afterAll(() => engine?.[Symbol.asyncDispose]());
@@ -18,7 +16,6 @@ describeWithEngine('an engine that is killed and started again', () => {
   const isLostOrAway = { name: 'SandboxError', code: expect.stringMatching(/SANDBOX_LOST|ENGINE_UNAVAILABLE/) };
 
   test('in the middle of a call: it rejects or goes on, nothing hangs, and open() works again', async () => {
-    if (!engine) return;
     const manager = new SandboxManager({ docker: { host: engine.host }, defaults: { image } });
     const events = record(manager);
     const scope = { workflow: 'restart' };
@@ -49,7 +46,6 @@ describeWithEngine('an engine that is killed and started again', () => {
   });
 
   test('between two uses of a persistent workspace: it is the same', async () => {
-    if (!engine) return;
     const manager = new SandboxManager({ docker: { host: engine.host }, defaults: { image } });
     const request = { scope: { workflow: 'restart' }, session: 'kept', persist: true };
     const sandbox = await manager.open(request);
@@ -65,7 +61,6 @@ describeWithEngine('an engine that is killed and started again', () => {
   });
 
   test('in the middle of many programs at work: nothing is left but what was asked to persist', async () => {
-    if (!engine) return;
     const host = JSON.stringify(engine.host);
     const programs = Array.from({ length: 6 }, (_, index) =>
       program(`
@@ -96,7 +91,7 @@ describeWithEngine('an engine that is killed and started again', () => {
     // What was half made when everything died is found by the next program that comes along.
     await until(async () => {
       await manager.prune();
-      return (await engine?.containers())?.length === 0;
+      return (await engine.containers()).length === 0;
     });
     const { Volumes } = await docker.listVolumes();
     const names = (Volumes ?? []).map(({ Name }) => Name).filter((name) => !name.startsWith('cofferdam-guest-'));

@@ -1,21 +1,16 @@
 import { existsSync, readdirSync, realpathSync, rmSync, statSync, truncateSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
 import { SandboxManager } from 'cofferdam';
-import { OwnEngine, whyNoOwnEngine } from '../own-engine';
-import { describeWithEngine, IMAGES, program, until } from '../support';
+import { describeWithOwnEngine, OwnEngine } from '../own-engine';
+import { IMAGES, program, until } from '../support';
 
 const image = IMAGES.alpine;
 
-describeWithEngine('the guest on an engine', () => {
-  let engine: OwnEngine | undefined;
+describeWithOwnEngine('the guest on an engine', () => {
+  let engine: OwnEngine;
   let size = 0;
 
   beforeAll(async () => {
-    const why = await whyNoOwnEngine();
-    if (why !== undefined) {
-      console.warn(`SKIPPED: a second engine cannot be started here: ${why}`);
-      return;
-    }
     engine = await OwnEngine.start(image);
     expect(await answer(engine)).toBe('works\n');
     size = statSync(guest(engine) ?? '').size;
@@ -28,13 +23,11 @@ describeWithEngine('the guest on an engine', () => {
     ['that is empty', (guest) => truncateSync(guest, 0)],
     ['that is not there', (guest) => rmSync(guest)],
   ])('%s is brought again', async (_, spoil) => {
-    if (!engine) return;
     spoil(realpathSync(guest(engine) ?? ''));
     expect(await answer(engine)).toBe('works\n');
   });
 
   test('is never there in part, whenever the program that brings it is killed', async () => {
-    if (!engine) return;
     const opens = `await new SandboxManager({ docker: { host: '${engine.host}' }, defaults: { image: '${image}' } }).open();`;
     for (let delay = 0; delay < 240; delay += 20) {
       await clear(engine);
@@ -51,7 +44,6 @@ describeWithEngine('the guest on an engine', () => {
   }, 300_000);
 
   test('is brought by many programs at once', async () => {
-    if (!engine) return;
     await clear(engine);
     const { host } = engine;
     const programs = Array.from({ length: 8 }, () =>

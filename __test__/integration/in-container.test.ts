@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import path from 'node:path';
 import type Docker from 'dockerode';
 import { CHECKOUT, inContainer } from '../in-container';
-import { describeOnNamespaces } from '../support';
+import { describeOnNamespaces, unlessMissing } from '../support';
 
 /** Opens a sandbox in a container of its own, and says what came of it. */
 const PROGRAM = `
@@ -22,7 +22,10 @@ async function opened(freedom: Docker.HostConfig): Promise<Record<string, unknow
 
 // An ordinary user has no engine to try it with.
 const hasEngine = existsSync('/var/run/docker.sock') && process.getuid?.() === 0;
-const describeWithContainers = hasEngine ? describeOnNamespaces : describe.skip;
+const describeWithContainers = unlessMissing(
+  hasEngine ? undefined : 'it takes root and an engine',
+  describeOnNamespaces,
+);
 
 describeWithContainers('namespaces in a container that Docker itself confines', () => {
   test('are refused with the options that would allow them', async () => {

@@ -3,11 +3,11 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import Docker from 'dockerode';
-import { describeOnNamespaces, program } from '../support';
+import { describeOnNamespaces, program, unlessMissing } from '../support';
 
 // Only an engine can say what it saves, and only root has one here.
 const hasEngine = existsSync('/var/run/docker.sock') && process.getuid?.() === 0;
-const describeWithArchives = hasEngine ? describeOnNamespaces : describe.skip;
+const describeWithArchives = unlessMissing(hasEngine ? undefined : 'it takes root and an engine', describeOnNamespaces);
 
 describeWithArchives('a file of docker save as an image, on namespaces', () => {
   let folder: string;

@@ -53,7 +53,7 @@ describe('the cofferdam command', () => {
 
   test.each([
     [[], /Commands:\n(.*\n)* {2}mcp/],
-    [['fly'], /no command "fly"; there is .*mcp/],
+    [['fly'], /unknown command "fly"; commands: .*mcp/],
     [['mcp', '--fly'], /--fly/],
     [['mcp', 'word'], /word/],
     [['mcp', '--mode', 'fast'], /--mode must be code or compute, not "fast"/],
@@ -71,7 +71,7 @@ describe('the cofferdam command', () => {
   test('refuses to listen beyond loopback without a token', async () => {
     const { code, stderr } = await cofferdam(['mcp', '--http', '--port', '0', '--host', '0.0.0.0']);
     expect(code).toBe(1);
-    expect(stderr).toContain('give a token');
+    expect(stderr).toContain('set a token');
   });
 
   test('says what to install where the SDK is missing', async () => {

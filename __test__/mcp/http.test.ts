@@ -134,7 +134,7 @@ describeWithEngine('the MCP server over HTTP', () => {
     const first = await connect(server.url);
     await expect(connect(server.url)).rejects.toMatchObject({
       code: 503,
-      message: expect.stringContaining('1 clients already'),
+      message: expect.stringContaining('limit of 1 clients'),
     });
     await first.transport.terminateSession();
     const second = await connect(server.url);

@@ -84,7 +84,7 @@ describeWithEngine('a workspace’s files as MCP resources', () => {
     for (const uri of ['file:///etc/passwd', 'sandbox:///%', 'sandbox://workspace/x', '../x']) {
       await expect(read(uri)).rejects.toMatchObject({
         code: -32602,
-        message: expect.stringContaining('is no file of the sandbox'),
+        message: expect.stringContaining('is not a file of the sandbox'),
       });
     }
   });

@@ -46,14 +46,14 @@ describe('targets and versions', () => {
     expect(await agree()).toEqual({ failed: false, said: expect.stringMatching(/^8 targets of version .* the same/) });
   });
 
-  test.each([
+  const CHANGES = [
     ['a target that package.json alone has', 'package.json', '"x86_64-apple-darwin",\n', '', 'npm/ has darwin-x64'],
     [
       'a target that the workflow lacks',
       '.github/workflows/release.yml',
       /.*target: linux-x64-musl.*\n/,
       '',
-      'lacks linux-x64-musl',
+      'release.yml lacks linux-x64-musl',
     ],
     [
       'a target that the loader lacks',
@@ -67,7 +67,7 @@ describe('targets and versions', () => {
       'npm/linux-x64-gnu/package.json',
       /"version": ".*"/,
       '"version": "9.9.9"',
-      'npm run release:npm',
+      'npm/linux-x64-gnu/package.json is not what the targets and the version make it: run "npm run release:npm"',
     ],
     [
       'a core of another version',
@@ -91,7 +91,19 @@ describe('targets and versions', () => {
       'speaks of glibc 2.28',
     ],
     ['a workflow that GitHub would refuse', '.github/workflows/ci.yml', 'runs-on:', 'run-on:', 'ci.yml:'],
-  ])('do not, with %s', async (_, file, from, to, fault) => {
+  ] as const;
+
+  test('do not, where something is changed: each is named, with the cure', async () => {
+    for (const [, file, from, to] of CHANGES) change(file, from, to);
+    const { failed, said } = await agree();
+    for (const [what, , , , fault] of CHANGES)
+      expect({ what, said }).toEqual({ what, said: expect.stringContaining(fault) });
+    expect(failed).toBe(true);
+  });
+
+  // The quickest of them alone: none leans on another to be seen.
+  test('do not, with one change alone', async () => {
+    const [, file, from, to, fault] = CHANGES[0];
     change(file, from, to);
     const { failed, said } = await agree();
     expect(said).toContain(fault);

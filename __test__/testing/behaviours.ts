@@ -257,9 +257,11 @@ const sessions: Behaviour[] = [
       expect(await second.files.readText('note')).toBe('shared');
       expect(await other.files.exists('note')).toBe(false);
       expect(await manager.get(first.id)).toMatchObject({ id: first.id, key: first.key, created: false });
-      expect((await manager.list({ scope: { workflow } })).map(({ id }) => id).sort()).toEqual(
-        [first.id, other.id].sort(),
-      );
+      const listed = await manager.list({ scope: { workflow } });
+      expect(listed.map(({ id }) => id).sort()).toEqual([first.id, other.id].sort());
+      expect(listed.map(({ session }) => session).sort()).toEqual(['default', 'mine:too']);
+      expect([first.session, other.session]).toEqual(['default', 'mine:too']);
+      expect(listed.map(({ isolated }) => isolated)).toEqual([false, false]);
       expect(await refusal(manager.open({ scope: { workflow }, image: 'other:1', pull: 'never' }))).toBe(
         'INVALID_ARGUMENT',
       );
@@ -279,8 +281,12 @@ const sessions: Behaviour[] = [
       const [one, two] = [await manager.open(options), await manager.open({ session: 'isolated' })];
       expect(one.id).not.toBe(two.id);
       expect(await one.files.readText('in/a.txt')).toBe('A');
+      const again = await manager.open({ session: one.session });
+      expect(again).toMatchObject({ id: one.id, created: false });
       expect(await one.info()).toMatchObject({
         id: one.id,
+        session: one.session,
+        isolated: true,
         state: 'running',
         workdir: '/workspace',
         network: false,

@@ -128,7 +128,7 @@ describe('a fake manager', () => {
     expect((await failure(manager.open({ image: 'node' }))).code).toBe('IMAGE_NOT_ALLOWED');
     expect((await failure(manager.open({ image: 'python', network: true }))).code).toBe('POLICY_DENIED');
     expect(() => createFakeManager({}, { policy: { blockedPaths: ['/etc'] } })).toThrow(
-      'does not keep policy.blockedPaths',
+      'does not implement policy.blockedPaths',
     );
     const sandbox = await manager.open({ image: 'python' });
     expect(await failure(sandbox.forward(80))).toMatchObject({

@@ -66,7 +66,7 @@ describe('a set of tools', () => {
   ])('refuses to include %s, and says what there is', (_, context: { mode?: string; include: string[] }, name) => {
     const { message } = mistake(plain, context);
     expect(message).toContain(`"${name}"`);
-    expect(message).toContain('mode' in context ? 'there are sandbox_run' : 'sandbox_fs_write');
+    expect(message).toContain('mode' in context ? 'the tools are sandbox_run' : 'sandbox_fs_write');
   });
 
   test('says that a tool of the store needs one', () => {
@@ -91,7 +91,7 @@ describe('a set of tools', () => {
     for (const name of ['sandbox_run', 'sandbox_fs_read', '', '__proto__', 'constructor', 'x'.repeat(100_000)]) {
       expect(await refused(tools, name, {})).toMatchObject({
         code: 'INVALID_ARGUMENT',
-        hint: 'There are: sandbox_exec.',
+        hint: 'The tools are: sandbox_exec.',
       });
     }
     expect((await refused(tools, 7 as never, {})).code).toBe('INVALID_ARGUMENT');

@@ -1,3 +1,4 @@
+import { createFakeManager } from 'cofferdam/testing';
 import { toolDefinitions } from 'cofferdam/tools';
 import { describeWithEngine, testManager } from '../support';
 import { done, refused, tools } from './toolbox';
@@ -162,4 +163,22 @@ describeWithEngine('whatever a model writes', () => {
       expect(failure).toMatchObject({ code: 'IMAGE_NOT_ALLOWED', hint: expect.stringContaining('alpine:3.19') });
     },
   );
+});
+
+describe('an error', () => {
+  test.each(['engine', 'store'])('that the core marks as quoting the %s is not quoted to a model', async (origin) => {
+    const message = 'refused by 10.0.0.7';
+    const error = { code: 'INVALID_ARGUMENT', message, details: { origin } } as const;
+    const plain = { code: 'INVALID_ARGUMENT', message } as const;
+    const manager = createFakeManager({
+      exec: [
+        { command: 'ask', error },
+        { command: 'say', error: plain },
+      ],
+    });
+    const own = tools(manager);
+    expect((await refused(own, 'sandbox_exec', { command: 'say' })).error).toBe(message);
+    expect(JSON.stringify(await refused(own, 'sandbox_exec', { command: 'ask' }))).not.toContain('10.0.0.7');
+    await manager.close();
+  });
 });

@@ -67,7 +67,7 @@ describeWithEngine('sandbox_run', () => {
       timeout_seconds: 4,
     });
     expect(slow).toMatchObject({ ok: false, timed_out: true, stdout: 'begun\n', limits: { timeout_seconds: 4 } });
-    expect(slow.error).toContain('longer than 4 s');
+    expect(slow.error).toContain('timed out after 4 s');
   });
 
   test('keeps head and tail of long output', async () => {

@@ -1,17 +1,20 @@
 // Ours: one sandbox, opened once and kept; on an engine, or in namespaces of this machine's own, with its programs.
 
 import { SandboxManager } from '../../index.mjs';
+import { withPool } from '../pool.mjs';
 import { IMAGE, labelsOf, PLACE } from '../ring.mjs';
 
 export class Cofferdam {
   id = 'cofferdam';
   #runId;
+  #backend;
   #image;
   #manager;
   #sandbox;
 
   constructor(runId, { backend = 'docker', image = IMAGE } = {}) {
     this.#runId = runId;
+    this.#backend = backend;
     this.#image = image;
     this.#manager = new SandboxManager({ backend });
   }
@@ -23,6 +26,11 @@ export class Cofferdam {
 
   stop() {
     return this.#manager.close();
+  }
+
+  /** A manager of the same backend whose warm pool is full: see `withPool`. */
+  withPool(work) {
+    return withPool({ runId: this.#runId, backend: this.#backend, image: this.#image }, work);
   }
 
   /** A sandbox of its own, for rows that only we have. */

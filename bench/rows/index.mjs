@@ -2,6 +2,7 @@
 
 import { atOnce } from './at-once.mjs';
 import { backpressure } from './backpressure.mjs';
+import { burst } from './burst.mjs';
 import { coldOpen } from './cold-open.mjs';
 import { crowd } from './crowd.mjs';
 import { echo, exec } from './exec.mjs';
@@ -15,6 +16,8 @@ import { killTree } from './kill-tree.mjs';
 import { listing } from './listing.mjs';
 import { load } from './load.mjs';
 import { manyCommands } from './many-commands.mjs';
+import { ordinaryUser } from './ordinary-user.mjs';
+import { poolPace } from './pool-pace.mjs';
 import { resume } from './resume.mjs';
 import { run } from './run.mjs';
 import { staging } from './staging.mjs';
@@ -45,10 +48,13 @@ export const ROWS = {
   list: listing,
   'cold-open': coldOpen,
   'warm-open': warmOpen,
+  'pool-pace': poolPace,
   run,
   resume,
   'keys-at-once': keysAtOnce,
+  burst,
   files,
+  'ordinary-user': ordinaryUser,
   stream,
   trees,
   staging,

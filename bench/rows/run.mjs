@@ -11,7 +11,7 @@ const IMAGE = 'python:3.11-slim';
 const CODE = 'print(6 * 7)';
 
 export async function run({ planned, runId }) {
-  return withPool(runId, IMAGE, async (manager, full) => {
+  return withPool({ runId, image: IMAGE }, async (manager, full) => {
     const ours = {
       id: 'cofferdam',
       run: () => manager.run({ image: IMAGE, code: CODE }),

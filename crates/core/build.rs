@@ -19,6 +19,8 @@ fn main() {
     for watched in [
         "crates/guest/src",
         "crates/guest/Cargo.toml",
+        "crates/guest/build.rs",
+        "crates/guest/link.ld",
         "crates/protocol/src",
         "crates/tree/src",
         "Cargo.lock",

@@ -1,20 +1,20 @@
-// A stand-in for a model, so that the examples run without a key: it answers each step as a function says, which is given
-// the results of the last tool calls. To use a real one, write for example
+// A scripted model, so that the examples run without an API key: one function per step receives the results of the last tool
+// calls and returns the answer. To use a real model, write for example
 //   import { openai } from '@ai-sdk/openai';  const model = openai('gpt-5');
 // in place of scriptedModel(…).
 import { MockLanguageModelV4 } from 'ai/test';
 
 const USAGE = { inputTokens: { total: 0 }, outputTokens: { total: 0 } };
 
-/** Calls a tool. */
+/** A tool call. */
 export const call = (toolName, input) => ({ toolName, input });
 
-/** `steps`: one function per step, from the last results to a text or to calls of tools. */
+/** `steps`: one function per step, from the last tool results to text or tool calls. */
 export function scriptedModel(...steps) {
   let count = 0;
   async function next({ prompt }) {
-    const told = prompt.findLast(({ role }) => role === 'tool')?.content ?? [];
-    const answer = [steps[count](...told.map(({ output }) => output.value))].flat();
+    const results = prompt.findLast(({ role }) => role === 'tool')?.content ?? [];
+    const answer = [steps[count](...results.map(({ output }) => output.value))].flat();
     count += 1;
     const content = answer.map((part, index) =>
       typeof part === 'string'

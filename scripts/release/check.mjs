@@ -2,43 +2,66 @@
 //
 // The addon of this machine's own platform is built as it is shipped, packed and used. Those of the other targets are built
 // by the profile `trial`, which is quicker: that they compile, link, and are for what they say they are for is the same.
+//
+//   npm run release:check -- --brief            this machine's own platform only, with the guest for it alone
+//   npm run release:check -- --brief --others   and, by `cargo check`, the other guest and as many other targets as show every
+//                                               system, processor and C library
 
 import path from 'node:path';
+import { parseArgs } from 'node:util';
 import { command } from '../lifetime.mjs';
 import { Steps, seconds } from '../steps.mjs';
 import { ROOT, requireTools } from '../workspace.mjs';
-import { buildAddon } from './addon.mjs';
+import { buildAddon, checkAddon } from './addon.mjs';
 import { disagreements } from './agree.mjs';
 import { runGuest, useAddon } from './emulate.mjs';
-import { buildGuest } from './guest.mjs';
+import { buildGuest, checkGuest } from './guest.mjs';
 import { pack } from './pack.mjs';
-import { GUESTS, target as named, OUT, TARGETS } from './targets.mjs';
+import { GUESTS, target as named, OUT, OWN, representatives, TARGETS } from './targets.mjs';
 
 const TRIALS = path.join(OUT, 'trials');
-const wanted = process.argv.slice(2);
+const { values: options, positionals: wanted } = parseArgs({
+  options: { brief: { type: 'boolean' }, others: { type: 'boolean' } },
+  allowPositionals: true,
+});
 
 await command(async () => {
-  const steps = new Steps();
+  const steps = new Steps('release:check');
   requireTools();
   await steps.time('what must agree', async () => {
     const found = await disagreements();
     if (found.length) throw new Error(found.join('\n  '));
   });
-  for (const guest of GUESTS) {
+  const guests = GUESTS.filter(({ cpu }) => !options.brief || cpu === process.arch);
+  for (const guest of guests) {
     await steps.time(`guest ${guest.cpu}`, () => buildGuest(guest.cpu));
     console.log(`guest ${guest.cpu}: ${await runGuest(guest)}`);
   }
+  const whole = options.brief ? [OWN].filter(Boolean) : TARGETS;
   const rows = [];
-  for (const target of wanted.length ? wanted.map(named) : TARGETS) {
-    rows.push(await steps.time(target.name, () => tryTarget(target)));
+  for (const target of wanted.length ? wanted.map(named) : whole) {
+    rows.push(await steps.time(target.name, () => tryTarget(target, guests)));
   }
+  if (options.others) rows.push(...(await checkOthers(steps, guests)));
   console.log(`\n✓ passed\n${rows.join('\n')}\n\n${steps.summary()}`);
 });
 
-async function tryTarget(target) {
+/** What is not built compiles. */
+async function checkOthers(steps, guests) {
+  for (const { cpu } of GUESTS) {
+    if (cpu !== process.arch) await steps.time(`guest ${cpu}, cargo check`, () => checkGuest(cpu));
+  }
+  for (const target of representatives()) {
+    await steps.time(`${target.name}, cargo check`, () => checkAddon(target, guests));
+  }
+  return representatives().map(({ name }) => `  ${name.padEnd(18)} compiles`);
+}
+
+async function tryTarget(target, guests) {
   const began = Date.now();
-  const isOwn = target.os === process.platform && target.cpu === process.arch && target.libc !== 'musl';
-  const { file, bytes, glibc } = await buildAddon(target, isOwn ? {} : { profile: 'trial', folder: TRIALS });
+  const isOwn = target === OWN;
+  const how = isOwn ? {} : { profile: 'trial', folder: TRIALS };
+  const { file, bytes, glibc } = await buildAddon(target, { ...how, guests });
   const built = Date.now() - began;
   const folder = path.join(OUT, 'check', target.name);
   await pack(folder, { addons: [path.dirname(file)], only: [target], anySize: !isOwn });

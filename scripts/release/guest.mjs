@@ -14,19 +14,29 @@ import { verifyGuest } from './verify.mjs';
 const FLAGS = '-C target-feature=+crt-static -C relocation-model=static';
 
 export async function buildGuest(cpu) {
-  const guest = GUESTS.find((each) => each.cpu === cpu);
-  if (!guest)
-    throw new Error(`there is no guest for "${cpu}", only for ${GUESTS.map((each) => each.cpu).join(' and ')}`);
-  const { args, env } = await compiler(guest.rust);
-  const build = ['build', '--locked', '--package', 'cofferdam-guest', '--profile', 'guest', '--target', guest.rust];
-  await run(env.CARGO ?? 'cargo', [...build, ...args('abort')], {
-    cwd: ROOT,
-    env: { ...env, ...(await linker(cpu)), RUSTFLAGS: FLAGS },
-  });
+  const guest = await cargo('build', cpu, { profile: 'guest', env: await linker(cpu) });
   mkdirSync(path.dirname(guest.file), { recursive: true });
   cpSync(path.join(TARGET_DIR, guest.rust, 'guest/guest'), guest.file);
   verifyGuest(guest);
   return guest.file;
+}
+
+/** Whether it compiles for an architecture, without machine code: `cargo check`. */
+export async function checkGuest(cpu) {
+  await cargo('check', cpu, { profile: 'dev' });
+}
+
+async function cargo(subcommand, cpu, { profile, env: added = {} }) {
+  const guest = GUESTS.find((each) => each.cpu === cpu);
+  if (!guest)
+    throw new Error(`there is no guest for "${cpu}", only for ${GUESTS.map((each) => each.cpu).join(' and ')}`);
+  const { args, env } = await compiler(guest.rust);
+  const what = ['--locked', '--package', 'cofferdam-guest', '--profile', profile, '--target', guest.rust];
+  await run(env.CARGO ?? 'cargo', [subcommand, ...what, ...args('abort')], {
+    cwd: ROOT,
+    env: { ...env, ...added, RUSTFLAGS: FLAGS },
+  });
+  return guest;
 }
 
 if (isMain(import.meta.url)) {

@@ -39,17 +39,25 @@ const PLATFORM_UNPACKED_LIMIT = 12_000_000;
  */
 export async function pack(folder, options = {}) {
   const { addons = [path.join(OUT, 'addons'), ROOT], complete = false, anySize = false, only = TARGETS } = options;
+  const found = only.map((target) => ({
+    target,
+    addon: addons.map((each) => path.join(each, target.addon)).find(existsSync),
+  }));
+  const missing = found.find(({ addon }) => !addon);
+  if (complete && missing) {
+    throw new Error(`no addon for ${missing.target.name} in ${addons.join(' or ')}: build it first`);
+  }
   mkdirSync(folder, { recursive: true });
   const stage = mkdtempSync(path.join(os.tmpdir(), 'cofferdam-pack-'));
+  const packed = [];
+  const add = async (packing) => {
+    const each = await packing;
+    if (!anySize) checkSize(each);
+    packed.push(each);
+  };
   try {
-    const packed = [];
-    for (const target of only) {
-      const addon = addons.map((each) => path.join(each, target.addon)).find(existsSync);
-      if (addon) packed.push(await packPlatform(stage, target, addon, folder));
-      else if (complete) throw new Error(`no addon for ${target.name} in ${addons.join(' or ')}: build it first`);
-    }
-    packed.push(await packMain(stage, folder));
-    if (!anySize) for (const each of packed) checkSize(each);
+    for (const { target, addon } of found) if (addon) await add(packPlatform(stage, target, addon, folder));
+    await add(packMain(stage, folder));
     return packed;
   } finally {
     rmSync(stage, { recursive: true, force: true });

@@ -65,3 +65,22 @@ export function target(name) {
   if (found) return found;
   throw new Error(`there is no target "${name}". Targets: ${TARGETS.map((each) => each.name).join(', ')}`);
 }
+
+/** This machine's own; nothing where none is for it. */
+export const OWN = TARGETS.find(
+  ({ os, cpu, libc }) => os === process.platform && cpu === process.arch && libc !== 'musl',
+);
+
+/** As few as show every system, processor and C library that this machine's own target is not for. */
+export function representatives() {
+  const traits = ({ os, cpu, libc }) => [os, cpu, libc].filter(Boolean);
+  const seen = new Set(OWN ? traits(OWN) : []);
+  const news = (target) => traits(target).filter((trait) => !seen.has(trait)).length;
+  const chosen = [];
+  for (;;) {
+    const best = TARGETS.toSorted((a, b) => news(b) - news(a))[0];
+    if (news(best) === 0) return chosen;
+    chosen.push(best);
+    for (const trait of traits(best)) seen.add(trait);
+  }
+}

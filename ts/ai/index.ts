@@ -1,7 +1,7 @@
 /**
- * cofferdam for Vercel's AI SDK: tools for models, and sandboxes for its own sandbox interfaces.
+ * cofferdam for Vercel's AI SDK: tools for models, and sandboxes for the SDK's own sandbox interfaces.
  *
- * Imports nothing of the SDK when it runs, so that it fits the copy that the program has, of AI SDK 5, 6 or 7.
+ * Imports nothing from the SDK at run time, so that it works with the program's own copy of AI SDK 5, 6 or 7.
  *
  * @module cofferdam/ai
  */

@@ -2,8 +2,8 @@
  * The sandbox interfaces of AI SDK 7, written out: `Experimental_SandboxSession` of `ai` and `HarnessV1SandboxProvider` of
  * `@ai-sdk/harness`, as far as we implement them.
  *
- * They are not imported, so that `cofferdam/ai` has the same types with AI SDK 5 and 6, which do not know them, and
- * without `@ai-sdk/harness`. `__test__/types/ai.ts` holds them to the originals.
+ * They are not imported, so that `cofferdam/ai` has the same types with AI SDK 5 and 6, which do not have them, and without
+ * `@ai-sdk/harness`. `__test__/types/ai.ts` checks them against the originals.
  */
 
 /** Options of every call. */
@@ -18,11 +18,15 @@ export interface PathOptions extends Abortable {
 }
 
 export interface ReadTextOptions extends PathOptions {
-  /** `utf-8` unless told. */
+  /**
+   * The encoding of the file.
+   *
+   * @default 'utf-8'
+   */
   encoding?: string;
-  /** From 1 on. */
+  /** The first line, starting at 1. */
   startLine?: number;
-  /** Included. */
+  /** The last line, inclusive. */
   endLine?: number;
 }
 
@@ -31,114 +35,118 @@ export interface WriteOptions<Content> extends PathOptions {
 }
 
 export interface WriteTextOptions extends WriteOptions<string> {
-  /** `utf-8` unless told. */
+  /**
+   * The encoding of the file.
+   *
+   * @default 'utf-8'
+   */
   encoding?: string;
 }
 
 export interface CommandOptions extends Abortable {
-  /** Goes through the sandbox's shell. */
+  /** Runs in the sandbox's shell. */
   command: string;
   workingDirectory?: string;
   env?: Record<string, string>;
 }
 
-/** A process that goes on by itself. */
+/** A process in the background. */
 export interface SandboxProcess {
-  /** In the sandbox. */
+  /** Its pid in the sandbox. */
   readonly pid: number;
-  /** What it prints, from its start on. */
+  /** Its standard output, from the start. */
   readonly stdout: ReadableStream<Uint8Array>;
-  /** The same of standard error. */
+  /** Its standard error, from the start. */
   readonly stderr: ReadableStream<Uint8Array>;
-  /** Rejects with the signal's reason when the process was aborted. */
+  /** Rejects with `signal.reason` when the process was aborted. */
   wait(): Promise<{ exitCode: number }>;
-  /** Ends it with all that it started. */
+  /** Kills it with all processes it started. */
   kill(): Promise<void>;
 }
 
 /** A process whose input is open. */
 export interface WritableSandboxProcess extends SandboxProcess {
-  /** Its input; closing it is the end of it. */
+  /** Its standard input. Closing the stream ends the input. */
   readonly stdin: WritableStream<Uint8Array>;
 }
 
-/** A sandbox as AI SDK 7 sees it: what `experimental_sandbox` takes. */
+/** A sandbox for `experimental_sandbox` of AI SDK 7. */
 export interface SandboxSession {
-  /** For a model: what this computer is, and where it works. */
+  /** For a model: what this sandbox is, and where commands run. */
   readonly description: string;
-  /** A file piece by piece; `null` when it is missing. */
+  /** A file as a stream; `null` when it is missing. */
   readonly readFile: (options: PathOptions) => Promise<ReadableStream<Uint8Array> | null>;
   /** A whole file; `null` when it is missing. */
   readonly readBinaryFile: (options: PathOptions) => Promise<Uint8Array | null>;
   /** A whole file or some of its lines; `null` when it is missing. */
   readonly readTextFile: (options: ReadTextOptions) => Promise<string | null>;
-  /** Writes a file from a stream, whole or not at all. */
+  /** Writes a file from a stream, atomically. */
   readonly writeFile: (options: WriteOptions<ReadableStream<Uint8Array>>) => Promise<void>;
-  /** Writes bytes, whole or not at all. */
+  /** Writes bytes, atomically. */
   readonly writeBinaryFile: (options: WriteOptions<Uint8Array>) => Promise<void>;
-  /** Writes text, whole or not at all. */
+  /** Writes text, atomically. */
   readonly writeTextFile: (options: WriteTextOptions) => Promise<void>;
-  /** What is at a path; `null` when nothing is. */
+  /** The entry at a path; `null` when there is none. */
   readonly stat: (options: PathOptions) => Promise<{ type: 'file' | 'directory' | 'other'; size: number } | null>;
-  /** What is in a directory; `null` when it is missing. */
+  /** The entries of a directory; `null` when it is missing. */
   readonly listDirectory: (
     options: PathOptions,
   ) => Promise<{ name: string; type: 'file' | 'directory' | 'symlink' | 'other' }[] | null>;
-  /** Removes a file; `false` when nothing was there. */
+  /** Removes a file; `false` when it did not exist. */
   readonly deleteFile: (options: PathOptions) => Promise<boolean>;
-  /** Starts a command that goes on by itself; `stdin: true` keeps its input open. */
+  /** Starts a command in the background; `stdin: true` keeps its input open. */
   readonly spawn: {
     (options: CommandOptions & { stdin: true }): Promise<WritableSandboxProcess>;
     (options: CommandOptions & { stdin?: false }): Promise<SandboxProcess>;
     (options: CommandOptions & { stdin?: boolean }): Promise<SandboxProcess | WritableSandboxProcess>;
   };
-  /** Runs a command to its end. */
+  /** Runs a command and waits for it to end. */
   readonly run: (options: CommandOptions) => Promise<{ exitCode: number; stdout: string; stderr: string }>;
 }
 
-/** Which port, and what is spoken there. */
+/** A port and its protocol. */
 export interface PortOptions {
   port: number;
   protocol?: 'http' | 'https' | 'ws';
 }
 
-/** A session with what only its owner may do. */
+/** A session with the methods that only its owner may call. */
 export interface NetworkSandboxSession extends SandboxSession {
   /** `sbx_…` */
   readonly id: string;
   /** The sandbox’s workdir. */
   readonly defaultWorkingDirectory: string;
-  /** Those that may be reached. */
+  /** The ports that can be reached. */
   readonly ports: readonly number[];
-  /** Where a port of the sandbox is reached from the host. */
+  /** The URL of a port of the sandbox on the host. */
   readonly getPortEndpoint: (options: PortOptions) => Promise<{ url: string }>;
   /** The same, as a string. */
   readonly getPortUrl: (options: PortOptions) => Promise<string>;
-  /** Says which ports may be reached from now on. */
+  /** Sets the ports that can be reached from now on. */
   readonly setPorts: (ports: readonly number[], options?: Abortable) => Promise<void>;
-  /** Ends all that runs in it; only a persistent workspace stays. */
+  /** Stops the sandbox; only a persistent workspace stays. */
   readonly stop: () => Promise<void>;
-  /** Ends it with its data. */
+  /** Closes the sandbox and deletes its workspace. */
   readonly destroy: () => Promise<void>;
-  /** The same sandbox without what only its owner may do. */
+  /** The same sandbox without the methods of its owner. */
   readonly restricted: () => SandboxSession;
 }
 
-/** What a `HarnessAgent` takes as its `sandbox`. */
+/** The `sandbox` of a `HarnessAgent`. */
 export interface SandboxProvider extends AsyncDisposable {
-  /** Which interface of the SDK this is. */
+  /** The version of the SDK interface. */
   readonly specificationVersion: 'harness-sandbox-v1';
   /** Who provides the sandboxes. */
   readonly providerId: string;
-  /** Opens a sandbox; with a `sessionId`, get or create. */
+  /** Opens a sandbox; with a `sessionId`, gets or creates it. */
   readonly createSession: (options?: {
     sessionId?: string;
     abortSignal?: AbortSignal;
     identity?: string;
     onFirstCreate?: (session: SandboxSession, options: Abortable) => Promise<void>;
   }) => Promise<NetworkSandboxSession>;
-  /** Comes back to a session. */
+  /** Reopens a session. */
   readonly resumeSession: (options: { sessionId: string; abortSignal?: AbortSignal }) => Promise<NetworkSandboxSession>;
-  /** Closes the manager that the provider made for itself, with all its sandboxes; one that was given stays. */
+  /** Closes the provider's own manager with all its sandboxes. A manager that was passed in stays open. */
   readonly close: () => Promise<void>;
 }

@@ -1,8 +1,8 @@
 /**
- * A call's result while it is still coming: what a command has printed so far.
+ * Preliminary results of a call: the output of a command so far.
  *
- * Invariant: a command that prints much does not become many results, nor large ones: there is one per interval, with the
- * end of what was printed. The whole is in the last one.
+ * Invariant: a command with much output makes neither many nor large results. There is one result per interval, with the end
+ * of the output so far. The last result has all of it.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import type { ToolOutput, ToolResult } from '../tools/toolset';
@@ -10,45 +10,45 @@ import type { ToolOutput, ToolResult } from '../tools/toolset';
 const INTERVAL_MS = 100;
 const MAX_CHARS = 16 * 1024;
 
-/** A result that will be replaced by the next one. */
+/** A preliminary result; the next one replaces it. */
 export interface RunningResult {
   [field: string]: unknown;
   status: 'running';
-  /** The end of it. */
+  /** The end of the output so far. */
   stdout: string;
   stderr: string;
 }
 
-/** Who stops reading stops the call, and waits until nothing of it is left. */
+/** Leaving the loop early aborts the call, and waits until the command is gone. */
 export async function* liveResults(
   call: (signal: AbortSignal, onOutput: (output: ToolOutput) => void) => Promise<ToolResult>,
   signal: AbortSignal | undefined,
 ): AsyncGenerator<ToolResult | RunningResult, undefined> {
-  const left = new AbortController();
+  const stopped = new AbortController();
   const printed = { stdout: '', stderr: '' };
-  let tell = () => {};
-  let news = new Promise<undefined>((resolve) => {
-    tell = () => resolve(undefined);
+  let notify = () => {};
+  let more = new Promise<undefined>((resolve) => {
+    notify = () => resolve(undefined);
   });
-  const result = call(signal ? AbortSignal.any([signal, left.signal]) : left.signal, ({ stream, text }) => {
+  const result = call(signal ? AbortSignal.any([signal, stopped.signal]) : stopped.signal, ({ stream, text }) => {
     printed[stream] = (printed[stream] + text).slice(-MAX_CHARS);
-    tell();
+    notify();
   });
   try {
     for (;;) {
-      const done = await Promise.race([result, news]);
+      const done = await Promise.race([result, more]);
       if (done !== undefined) {
         yield done;
         return;
       }
-      news = new Promise((resolve) => {
-        tell = () => resolve(undefined);
+      more = new Promise((resolve) => {
+        notify = () => resolve(undefined);
       });
       yield { status: 'running', ...printed };
       await Promise.race([result, pause(INTERVAL_MS, undefined, { ref: false })]);
     }
   } finally {
-    left.abort();
+    stopped.abort();
     await result.catch(() => {});
   }
 }

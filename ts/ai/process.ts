@@ -1,8 +1,8 @@
 /**
- * A process as AI SDK 7 sees one: its two outputs as streams of their own.
+ * A process for AI SDK 7, with a stream for each of its outputs.
  *
- * Invariant: no byte is lost in silence, and a stream that nobody reads holds nothing up. So each stream follows the process
- * by itself, from its first read on; what was dropped before that is an error of the stream.
+ * Invariant: no byte is lost silently, and a stream that nobody reads blocks nothing. So each stream follows the process on
+ * its own, from its first read. Output that was dropped before that is an error of the stream.
  */
 import { SandboxError } from '../errors';
 import type { Process } from '../process';
@@ -17,7 +17,7 @@ export function follow(
     stdout: streamOf(process, 'stdout'),
     stderr: streamOf(process, 'stderr'),
     async wait() {
-      // The end itself is waited for, aborted or not: then nothing of it is left.
+      // Waits for the end also when aborted, so that nothing of it is left.
       const { exitCode } = await process.wait();
       signal?.throwIfAborted();
       return { exitCode };

@@ -1,7 +1,7 @@
 /**
- * Sandboxes for the harnesses of AI SDK 7 (`@ai-sdk/harness`): a session of the harness is a session of ours.
+ * Sandboxes for the harnesses of AI SDK 7 (`@ai-sdk/harness`). Each session of a harness is a session of ours.
  *
- * Never opens anything before a session is asked for.
+ * Opens nothing before a session is requested.
  */
 import { SandboxError } from '../errors';
 import * as check from '../internal/check';
@@ -11,21 +11,28 @@ import type { Sandbox } from '../sandbox';
 import type { NetworkSandboxSession, PortOptions, SandboxProvider } from './interface';
 import { sandboxSession } from './session';
 
-/** Any port can be forwarded; a harness that talks to a bridge in the sandbox needs to be told of one. */
+/** Any port can be forwarded. A harness with a bridge in the sandbox needs the number of one. */
 const DEFAULT_PORTS = [4096];
 
 /** Options of {@link createCofferdamSandbox}. */
 export interface CofferdamSandboxOptions extends Omit<OpenOptions, 'signal' | 'session'> {
-  /** Whose sandboxes they are; one of the provider's own unless told. */
+  /**
+   * The manager that opens the sandboxes.
+   *
+   * @default a manager of the provider's own
+   */
   manager?: SandboxManager;
-  /** Ports of the sandbox that a harness may reach, through the guest: the network may stay off. `[4096]` unless told. */
+  /**
+   * Ports of the sandbox that a harness can reach. They are forwarded through the guest, so the network can stay off.
+   *
+   * @default [4096]
+   */
   ports?: readonly number[];
 }
 
 /**
- * A sandbox provider for a `HarnessAgent`. The harness's session id is the name of the sandbox's session, so that
- * `resumeSession` finds it again from any process: as long as it runs or, with `persist: true`, after it was stopped, with
- * its workspace.
+ * A sandbox provider for a `HarnessAgent`. The session id of the harness names the session of the sandbox, so that
+ * `resumeSession` finds it from any process: while it runs or, with `persist: true`, with its workspace after it was stopped.
  *
  * @example
  * ```ts
@@ -41,7 +48,7 @@ export function createCofferdamSandbox(options: CofferdamSandboxOptions = {}): S
     return own;
   };
 
-  /** Without a session id nobody can come back to it: it is nobody else's then. */
+  /** Nobody can return to a session without an id, so it is isolated. */
   const whose = (sessionId: string | undefined) =>
     sessionId === undefined
       ? { session: 'isolated', scope: open.scope }
@@ -61,7 +68,7 @@ export function createCofferdamSandbox(options: CofferdamSandboxOptions = {}): S
         try {
           await onFirstCreate(sandboxSession(sandbox), { abortSignal });
         } catch (error) {
-          // Half set up, it would be taken for ready by the next one.
+          // The next caller would take a half-prepared sandbox for ready.
           await sandbox.close({ keepData: false }).catch(() => {});
           throw error;
         }
@@ -71,12 +78,13 @@ export function createCofferdamSandbox(options: CofferdamSandboxOptions = {}): S
     async resumeSession({ sessionId, abortSignal }) {
       abortSignal?.throwIfAborted();
       const { session, scope = {} } = whose(sessionId);
-      const known = await manager().list({ scope: shared(scope) });
-      const info = known.find(({ key }) => decodeURIComponent(key.slice(key.lastIndexOf(':') + 1)) === session);
+      // The core picks the part of the scope that counts.
+      const known = await manager().list({ scope: scope as Scope });
+      const info = known.find((each) => each.session === session);
       if (info === undefined) {
         throw new SandboxError(
           'SANDBOX_NOT_FOUND',
-          `there is no sandbox of session ${JSON.stringify(sessionId)} to resume; create it again, and with persist: true if its files shall outlive stop()`,
+          `no sandbox of session ${JSON.stringify(sessionId)} to resume; create it again, with persist: true if its files should survive stop()`,
           { sessionId },
         );
       }
@@ -87,12 +95,6 @@ export function createCofferdamSandbox(options: CofferdamSandboxOptions = {}): S
     close,
     [Symbol.asyncDispose]: close,
   };
-}
-
-/** The one part of a scope that decides, as `open()` has it. */
-function shared({ workflow, agent = '', user }: NonNullable<OpenOptions['scope']>): Scope {
-  if (workflow !== undefined) return { workflow };
-  return agent === '' && user !== undefined ? { user } : { agent };
 }
 
 function networkSession(sandbox: Sandbox, exposed: readonly number[]): NetworkSandboxSession {
@@ -115,7 +117,7 @@ function networkSession(sandbox: Sandbox, exposed: readonly number[]): NetworkSa
     }
     const forward = forwards.get(port) ?? sandbox.forward(port);
     forwards.set(port, forward);
-    // One that failed shall not be the answer for ever.
+    // The next call tries a failed one again.
     forward.catch(() => forwards.delete(port));
     return `${protocol}://127.0.0.1:${(await forward).hostPort}`;
   };
@@ -146,7 +148,7 @@ function networkSession(sandbox: Sandbox, exposed: readonly number[]): NetworkSa
   };
 }
 
-/** What has a persistent workspace can be started again; of all else nothing is left to keep. */
+/** Only a sandbox with a persistent workspace can be started again; others are closed. */
 async function stopOrClose(sandbox: Sandbox): Promise<void> {
   try {
     await sandbox.stop();

@@ -1,8 +1,8 @@
 /**
- * A sandbox as AI SDK 7 sees one.
+ * A sandbox for AI SDK 7.
  *
- * Invariant: a thin mapping; what is missing is `null` or `false` where AI SDK says so, and every other failure rejects with
- * the `SandboxError` it is.
+ * Invariant: a thin mapping. A missing file is `null` or `false` where AI SDK says so. Every other failure rejects with its
+ * `SandboxError`.
  */
 import { SandboxError } from '../errors';
 import type { Sandbox } from '../sandbox';
@@ -10,14 +10,14 @@ import type { CommandOptions, SandboxSession } from './interface';
 import { follow } from './process';
 import { decode, encode, linesOf } from './text';
 
-/** A result of `run()` cannot say that something was left out: so much is kept that nothing has to be, almost always. */
+/** The result of `run()` cannot say that output was dropped, so the limit is high enough for almost everything. */
 const RUN_MAX_OUTPUT_BYTES = 16 * 1024 * 1024;
 
-/** As the kernel counts. */
+/** The limit of the kernel. */
 const MAX_LINKS = 40;
 
 /**
- * A sandbox for `experimental_sandbox` of AI SDK 7: tools find it in their options.
+ * A sandbox for `experimental_sandbox` of AI SDK 7. Tools get it in their options.
  *
  * @example
  * ```ts
@@ -38,8 +38,8 @@ export function sandboxSession(sandbox: Sandbox): SandboxSession {
 
   return {
     description:
-      `A persistent Linux sandbox on the image ${sandbox.image}. Commands start in ${sandbox.workdir}, where relative ` +
-      'paths begin, too. Files stay between commands.',
+      `A persistent Linux sandbox with the image ${sandbox.image}. Commands run in ${sandbox.workdir}, and relative paths ` +
+      'start there. Files stay between commands.',
     readFile,
     readBinaryFile,
     async readTextFile({ encoding = 'utf-8', startLine, endLine, ...options }) {
@@ -76,7 +76,7 @@ export function sandboxSession(sandbox: Sandbox): SandboxSession {
       return follow(process, { writable: stdin === true, signal: options.abortSignal });
     }) as SandboxSession['spawn'],
     async run(options) {
-      // Who calls knows how long it may take, and has a signal to say so.
+      // The caller limits the time with its signal.
       const limits = { timeoutMs: 0, maxOutputBytes: RUN_MAX_OUTPUT_BYTES };
       const { exitCode, stdout, stderr } = await sandbox.exec(options.command, { ...toExec(options), ...limits });
       return { exitCode, stdout, stderr };
@@ -88,7 +88,7 @@ function toExec({ workingDirectory, env, abortSignal }: CommandOptions) {
   return { cwd: workingDirectory, env, signal: abortSignal };
 }
 
-/** Waits for the first piece, because only then a missing file is known to be missing. */
+/** Waits for the first piece, which shows whether the file exists. */
 async function startOf(stream: ReadableStream<Uint8Array>): Promise<ReadableStream<Uint8Array>> {
   const reader = stream.getReader();
   let first: Awaited<ReturnType<typeof reader.read>> | undefined = await reader.read();
@@ -115,7 +115,7 @@ async function unlessMissing<T, M>(missing: M, look: () => Promise<T>): Promise<
   }
 }
 
-/** The kernel resolves `..` behind a link to a directory, so a path is only ever made longer. */
+/** The kernel resolves `..` after a link to a directory, so paths are only extended, never shortened. */
 async function statFollowed({ files }: Sandbox, path: string) {
   let entry = await files.stat(path);
   for (let links = 0; entry?.type === 'symlink'; links += 1) {

@@ -1,8 +1,8 @@
-/** Text in files as AI SDK asks for it: in an encoding, by lines. */
+/** Text of files for AI SDK: in an encoding, by lines. */
 import { SandboxError } from '../errors';
 
 function unsupported(encoding: string): SandboxError {
-  return new SandboxError('UNSUPPORTED', `encoding ${JSON.stringify(encoding)} is not known here; use "utf-8"`, {
+  return new SandboxError('UNSUPPORTED', `encoding ${JSON.stringify(encoding)} is not supported; use "utf-8"`, {
     encoding,
   });
 }
@@ -27,7 +27,7 @@ export function encode(text: string, encoding: string): Uint8Array {
   return Buffer.from(text, encoding);
 }
 
-/** Lines `start` to `end`, from 1 on, joined as they are in the text, without the last one's end: as AI SDK does it. */
+/** Lines `start` to `end`, starting at 1, without the last line ending, as AI SDK does it. */
 export function linesOf(text: string, start?: number, end?: number): string {
   if (start === undefined && end === undefined) return text;
   const lineEnd = ['\r\n', '\n', '\r'].find((candidate) => text.includes(candidate)) ?? '\n';

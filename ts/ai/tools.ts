@@ -1,8 +1,8 @@
 /**
  * The tools for AI SDK 5, 6 and 7.
  *
- * Invariant: nothing of the SDK is imported when this runs. Its schemas are known by symbols that are the same in all
- * copies of it, so that these tools fit whichever the program has.
+ * Invariant: nothing of the SDK is imported at run time. Its schemas are recognised by symbols that are the same in all
+ * copies, so that these tools work with whichever copy the program has.
  */
 import type { SandboxManager } from '../manager';
 import type { NeedsApproval } from '../tools/approval';
@@ -17,16 +17,20 @@ export type ToolSet = import('ai', { with: { 'resolution-mode': 'import' }}).Too
 
 /** Options of {@link sandboxTools}. */
 export interface SandboxToolsOptions extends ToolContext {
-  /** Which calls a person has to approve first; AI SDK 6 and later. None unless told. */
+  /**
+   * Which calls a person has to approve first. Needs AI SDK 6 or later.
+   *
+   * @default false
+   */
   needsApproval?: NeedsApproval;
 }
 
-/** Whose calls run commands, and so have something to show before they are done. */
-const ALOUD: ReadonlySet<string> = new Set(['sandbox_exec', 'sandbox_exec_wait', 'sandbox_run']);
+/** Tools that run commands, and so have preliminary results. */
+const STREAMING_TOOLS: ReadonlySet<string> = new Set(['sandbox_exec', 'sandbox_exec_wait', 'sandbox_run']);
 
 /**
- * Tools with which a model works in a sandbox, for `generateText`, `streamText` and agents. While a command runs, what it
- * prints comes as preliminary results; an aborted call ends the command with all that it started.
+ * Tools for a model to work in a sandbox, for `generateText`, `streamText` and agents. While a command runs, its output
+ * comes as preliminary results. An aborted call kills the command with all processes it started.
  *
  * @example
  * ```ts
@@ -44,7 +48,7 @@ export function sandboxTools(manager: SandboxManager, options: SandboxToolsOptio
   const tools = toolset.tools.map(({ name, description, inputSchema }) => {
     const call = async (input: unknown, sdk: CallOptions, more: Parameters<typeof toolset.call>[2]) =>
       (await approval?.refusal(name, input, sdk)) ?? toolset.call(name, input, more);
-    const execute = ALOUD.has(name)
+    const execute = STREAMING_TOOLS.has(name)
       ? (input: unknown, sdk: CallOptions) =>
           liveResults((signal, onOutput) => call(input, sdk, { signal, onOutput }), sdk.abortSignal)
       : (input: unknown, sdk: CallOptions) => call(input, sdk, { signal: sdk.abortSignal });
@@ -54,7 +58,7 @@ export function sandboxTools(manager: SandboxManager, options: SandboxToolsOptio
   return Object.fromEntries(tools);
 }
 
-/** As the SDK's own `jsonSchema()` makes it. What a model wrote wrong is answered by the call, so nothing is checked here. */
+/** Like the SDK's own `jsonSchema()`. Nothing is validated here: the call itself answers wrong input. */
 function toSchema(jsonSchema: JsonSchema) {
   return {
     [Symbol.for('vercel.ai.schema')]: true,

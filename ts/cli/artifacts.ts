@@ -1,8 +1,8 @@
 /**
- * Files that a run brought back, written into a folder of the host.
+ * Writes the files that a run returned into a folder of the host.
  *
- * Invariant: the code that made them is not trusted. Whatever they are called and whatever links the folder has, nothing is
- * written outside of it, and nothing that is there is replaced unless the person said so.
+ * Invariant: the code that made them is not trusted. Whatever their names and the links in the folder, nothing is written
+ * outside of it, and nothing that exists is replaced without --force.
  */
 import { mkdir, realpath, rename, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
@@ -10,10 +10,10 @@ import type { Artifact } from '../options';
 import { inWords } from './words';
 
 export interface Written {
-  /** Under the workdir. */
+  /** Relative to the workdir. */
   path: string;
   sizeBytes: number;
-  /** Where it is now; `null` where it was left out. */
+  /** Where it is now; `null` if it was omitted. */
   file: string | null;
   omitted?: string;
 }
@@ -25,7 +25,7 @@ export async function writeArtifacts(
 ): Promise<Written[]> {
   const written: Written[] = [];
   for (const { path: name, sizeBytes, content, omitted } of artifacts) {
-    const outcome = content ? await write(folder, name, content, existing) : { omitted: omitted ?? 'not brought back' };
+    const outcome = content ? await write(folder, name, content, existing) : { omitted: omitted ?? 'not returned' };
     written.push({ path: name, sizeBytes, file: null, ...outcome });
   }
   return written;
@@ -42,22 +42,22 @@ async function write(folder: string, name: string, content: Uint8Array, existing
     const parent = await parentWithin(root, parts.slice(0, -1));
     if (parent === undefined) return { omitted: 'a link in the folder leads out of it' };
     const file = path.join(parent, parts.at(-1) as string);
-    // Exclusive: not through a link either, wherever it points.
+    // Exclusive: never through a link.
     if (existing === 'keep') await writeFile(file, content, { flag: 'wx' });
     else await replace(file, content);
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
-    if (code === 'EEXIST') return { omitted: 'there is a file of this name; --force replaces it' };
-    if (code === 'EISDIR' || code === 'ENOTEMPTY') return { omitted: 'there is a folder of this name' };
-    // What the system refuses for one file does not take the others along.
-    const said = inWords(error);
-    if (said === undefined) throw error;
-    return { omitted: said };
+    if (code === 'EEXIST') return { omitted: 'the file already exists; --force replaces it' };
+    if (code === 'EISDIR' || code === 'ENOTEMPTY') return { omitted: 'a folder of this name exists' };
+    // An error for one file does not affect the others.
+    const message = inWords(error);
+    if (message === undefined) throw error;
+    return { omitted: message };
   }
   return { file: path.join(folder, name) };
 }
 
-/** Makes the folders on the way, one by one, as long as they are where they seem to be. */
+/** Creates the folders on the way, one by one; undefined if one of them is a link. */
 async function parentWithin(root: string, parts: readonly string[]): Promise<string | undefined> {
   let at = root;
   for (const part of parts) {
@@ -70,7 +70,7 @@ async function parentWithin(root: string, parts: readonly string[]): Promise<str
   return at;
 }
 
-/** Whole or not at all; a link is replaced itself, not what it points to. */
+/** Atomic. Replaces a link itself, not its target. */
 async function replace(file: string, content: Uint8Array): Promise<void> {
   const draft = `${file}.${process.pid}.part`;
   try {

@@ -1,4 +1,5 @@
-/** What may stand where the cursor is on a command line, by the descriptions of the commands. */
+/** Completions for a command line, from the descriptions of the commands. */
+import { MAIN_SHORTCUTS } from '../internal/images';
 import type { Command, Completion, Flag, Flags } from './command';
 import { placeOf } from './place';
 
@@ -7,7 +8,7 @@ export interface Candidate {
   readonly about: string;
 }
 
-/** What the shell itself knows better. */
+/** What the shell itself completes. */
 export type Paths = 'file' | 'folder';
 
 export interface Offer {
@@ -15,21 +16,18 @@ export interface Offer {
   readonly paths?: Paths;
 }
 
-/** What only an engine knows, and which one: the line may name it. */
+/** Asks the engine; the command line may select it. */
 export interface Finder {
   sandboxes(engine: Engine): Promise<readonly Candidate[]>;
-  /** What is in a folder of a sandbox; names of folders end in a slash. */
+  /** Names in a folder of a sandbox; those of folders end in a slash. */
   inside(engine: Engine, sandbox: string, folder: string): Promise<readonly string[]>;
 }
 
 export type Engine = Readonly<Record<string, string>>;
 
-/** What `--image` and the like take besides any image. */
-const IMAGES = ['linux', 'python', 'node'];
-
 const HELP: Flags = { help: { type: 'boolean', short: 'h', about: 'Show help' } };
 
-/** `words` are those after the program's name up to the cursor; the last is the one at it, as far as it is typed. */
+/** `words` are those after the program's name up to the cursor; the last one is being typed. */
 export async function offer(commands: readonly Command[], words: readonly string[], finder: Finder): Promise<Offer> {
   const current = words.at(-1) ?? '';
   const listed = commands.filter(({ hidden }) => !hidden);
@@ -71,11 +69,11 @@ function ofFlags(flags: Flags, given: ReadonlySet<string>): Candidate[] {
 }
 
 interface Line {
-  /** The names of the flags that are there. */
+  /** The names of the flags that were given. */
   readonly given: Set<string>;
   readonly values: Record<string, string>;
   operands: number;
-  /** All that follows belongs to another program, or is no option. */
+  /** Everything that follows belongs to another program, or is no option. */
   isOver: boolean;
   /** The flag whose value comes next. */
   awaits?: Flag;
@@ -92,7 +90,7 @@ function read({ flags, operands = [], tail }: Command, words: readonly string[])
       line.awaits = undefined;
     } else if (!line.isOver && word === '--') {
       line.isOver = true;
-      // What follows is not what is missing yet, but what belongs to the other program.
+      // What follows belongs to the other program, even if operands are missing.
       if (tail) line.operands = Math.max(line.operands, operands.length);
     } else if (!line.isOver && word.startsWith('-') && word !== '-') {
       const name = long ?? names.find((candidate) => flags[candidate]?.short === word.at(-1)) ?? '';
@@ -126,7 +124,7 @@ async function found(of: Completion | undefined, current: string, engine: Engine
     const places = (await finder.sandboxes(engine)).map(({ word, about }) => ({ word: `${word}:`, about }));
     return { candidates: places, paths: 'file' };
   }
-  const words = of === 'image' ? IMAGES : of;
+  const words = of === 'image' ? MAIN_SHORTCUTS : of;
   return { candidates: words.map((word) => ({ word, about: '' })) };
 }
 
@@ -137,7 +135,7 @@ async function within(
   finder: Finder,
 ): Promise<Candidate[]> {
   const folder = path.slice(0, path.lastIndexOf('/') + 1);
-  // The place as it is typed, up to what is still to be found.
+  // What was typed, up to the name to complete.
   const before = current.slice(0, Math.max(current.lastIndexOf('/'), current.lastIndexOf(':')) + 1);
   const names = await finder.inside(engine, sandbox, folder || '.');
   return names.map((name) => ({ word: `${before}${name}`, about: '' }));

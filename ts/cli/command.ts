@@ -1,14 +1,14 @@
 /**
- * What a command of the `cofferdam` program is: a description, from which parsing, help and completions are made, and what
- * it does. Each has a file of its own under `commands/`.
+ * A command of the `cofferdam` program: a description, from which parsing, help and completions are derived, and a
+ * function. Each has its own file under `commands/`.
  *
- * Invariant: standard output is the command's result alone. What people should know goes to standard error.
+ * Invariant: standard output holds only the command's result. Messages for people go to standard error.
  */
 
-/** How a program ends, unless a command in a sandbox says it. */
+/** Exit codes, except those of commands in a sandbox. */
 export const EXIT = { ok: 0, failed: 1, usage: 2 } as const;
 
-/** What a shell may offer in the place of a value: fixed words, or what it finds; a place is a file or `sandbox:`. */
+/** What a shell may offer for a value: fixed words, or what it finds; a place is a file or `sandbox:`. */
 export type Completion = readonly string[] | 'file' | 'folder' | 'sandbox' | 'place' | 'image';
 
 /** An option of the command line. */
@@ -16,17 +16,17 @@ export interface Flag {
   readonly type: 'string' | 'boolean';
   readonly short?: string;
   readonly multiple?: boolean;
-  /** What stands for its value in the help: `image` is shown as `<image>`. */
+  /** Placeholder of its value in the help: `image` is shown as `<image>`. */
   readonly value?: string;
   readonly about: string;
-  /** The heading it stands under in the help; `Options` unless told. */
+  /** Its heading in the help. By default, `Options`. */
   readonly group?: string;
   readonly complete?: Completion;
 }
 
 export type Flags = Readonly<Record<string, Flag>>;
 
-/** A word that stands without an option. */
+/** A positional argument. */
 export interface Operand {
   readonly name: string;
   readonly about?: string;
@@ -37,13 +37,13 @@ export interface Operand {
 
 type Value<F extends Flag> = F['type'] extends 'boolean' ? boolean : F['multiple'] extends true ? string[] : string;
 
-/** What was given for each flag; absent where it was not. */
+/** The value of each flag that was given. */
 export type Given<F extends Flags> = { readonly [Name in keyof F]?: Value<F[Name]> };
 
 export interface Invocation<F extends Flags> {
   readonly flags: Given<F>;
   readonly operands: readonly string[];
-  /** The words after the operands, as they were typed, for a command that has a `tail`. */
+  /** The words after the operands, unparsed, for a command that has a `tail`. */
   readonly tail: readonly string[];
 }
 
@@ -51,31 +51,31 @@ export interface Command<F extends Flags = Flags> {
   readonly name: string;
   /** One line, for the list of commands. */
   readonly summary: string;
-  /** For programs alone, such as the completions: no help lists it. */
+  /** For programs, such as completions: not listed in the help. */
   readonly hidden?: boolean;
   /** A few sentences, for its own help. */
   readonly about?: string;
   readonly operands?: readonly Operand[];
   /**
-   * Everything after the operands belongs to another program, options included: `exec <sandbox> ls -la`. Our own options
-   * stand before.
+   * Everything after the operands belongs to another program, including options: `exec <sandbox> ls -la`. Our own options
+   * come before.
    */
   readonly tail?: Operand;
   readonly flags: F;
   readonly examples: readonly { readonly line: string; readonly about: string }[];
-  /** Gives the exit code. */
+  /** Returns the exit code. */
   run(invocation: Invocation<F>): Promise<number>;
 }
 
-/** A command, with the types of its flags in its `run`. */
+/** Types the flags of a command in its `run`. */
 export function command<const F extends Flags>(definition: Command<F>): Command {
   return definition as unknown as Command;
 }
 
-/** The command line is wrong: its message is for the person who wrote it. */
+/** The command line is wrong; the message is for the person who typed it. */
 export class UsageError extends Error {}
 
-/** A line for people. */
+/** Prints a line for people. */
 export function say(line: string): void {
   process.stderr.write(`cofferdam: ${line}\n`);
 }

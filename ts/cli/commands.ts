@@ -1,4 +1,4 @@
-/** All commands, in the order in which the help lists them. */
+/** All commands, in the order of the help. */
 import type { Command } from './command';
 import { close } from './commands/close';
 import { complete } from './commands/complete';

@@ -1,6 +1,6 @@
 /**
- * How each shell asks `cofferdam __complete`, and shows what it answers: a candidate per line, with a tab before what it is
- * about; a last line of `:file`, `:folder` or `:` says what paths the shell may offer besides.
+ * How each shell calls `cofferdam __complete` and shows its answer: a candidate per line, with a tab before its
+ * description; a last line of `:file`, `:folder` or `:` tells which paths the shell may offer as well.
  */
 export const SHELLS = ['bash', 'zsh', 'fish'] as const;
 

@@ -1,9 +1,9 @@
-/** How a command in a sandbox ended: as our own exit code, with a word on what the code does not say. */
+/** Converts the end of a command in a sandbox to our exit code, with a message for timeouts and lack of memory. */
 import { SandboxError } from '../errors';
 import type { ExecResult } from '../options';
 import { say } from './command';
 
-/** As shells say it. */
+/** As in shells. */
 const NOT_STARTED: Partial<Record<SandboxError['code'], number>> = { COMMAND_NOT_FOUND: 127, PERMISSION_DENIED: 126 };
 
 export function exitCodeOf({ exitCode, timedOut, oomKilled }: ExecResult, timeout = 'its time limit'): number {
@@ -12,7 +12,7 @@ export function exitCodeOf({ exitCode, timedOut, oomKilled }: ExecResult, timeou
   return exitCode;
 }
 
-/** The exit code of a command that could not be started; any other error goes on. */
+/** The exit code of a command that could not be started; rethrows any other error. */
 export function notStarted(error: unknown): number {
   const code = error instanceof SandboxError ? NOT_STARTED[error.code] : undefined;
   if (code === undefined) throw error;

@@ -1,4 +1,4 @@
-/** The options that say where sandboxes are, and the manager they make. */
+/** The options that select where sandboxes run, and the manager for them. */
 import { setTimeout } from 'node:timers/promises';
 import type { SandboxManager } from '../manager';
 import type { SandboxManagerOptions } from '../options';
@@ -8,8 +8,8 @@ import { Stopped, unlessStopped } from './stop';
 
 export const BACKENDS = ['auto', 'docker', 'namespaces'] as const;
 
-/** Longer than an engine takes to start a sandbox; a pull may take as long as it likes, and leaves none. */
-const PATIENCE_MS = 15_000;
+/** Longer than an engine takes to start a sandbox. A pull may take longer, and leaves none. */
+const CLOSE_TIMEOUT_MS = 15_000;
 
 const group = 'Where it runs';
 
@@ -17,21 +17,21 @@ export const ENGINE = {
   backend: {
     type: 'string',
     value: BACKENDS.join('|'),
-    about: 'In containers, or without an engine; what there is, unless told',
+    about: 'In containers, or without an engine (default: auto)',
     group,
     complete: BACKENDS,
   },
   host: {
     type: 'string',
     value: 'address',
-    about: 'The engine: unix://…, tcp://…, ssh://…; found as docker finds it unless told',
+    about: 'The engine: unix://…, tcp://…, ssh://… (default: as docker finds it)',
     group,
   },
 } as const satisfies Flags;
 
-/** A manager as the flags say. It need not be closed: what only it could find ends with the program. */
+/** A manager for the flags. It need not be closed: sandboxes that only it could find end with the program. */
 export function managerFrom(flags: Given<typeof ENGINE>, options: SandboxManagerOptions = {}): SandboxManager {
-  // Most of the program's start: help, completions and mistakes do without.
+  // Loaded late: it takes most of the start time, and help, completions and usage errors do without it.
   const { SandboxManager } = require('../manager') as typeof import('../manager');
   return new SandboxManager({
     ...(flags.backend === undefined ? {} : { backend: oneOf('--backend', BACKENDS, flags.backend) }),
@@ -41,16 +41,17 @@ export function managerFrom(flags: Given<typeof ENGINE>, options: SandboxManager
 }
 
 /**
- * Waits for what the manager makes. Where that is stopped in the middle, nothing of it is left: a sandbox that was just being
- * started would stay for its orphan timeout otherwise, and nobody knows of it.
+ * Waits for what the manager creates. If that is stopped half-way, it closes the manager, so that nothing is left: a sandbox
+ * that is just starting would otherwise stay for its orphan timeout, unknown to anyone.
  *
- * The signal is not for the manager, which would answer at once and end the sandbox beside: this program is gone by then.
+ * The signal is not given to the manager, which would reject at once and clean up in the background: this program would be
+ * gone by then.
  */
 export async function orNothing<T>(manager: SandboxManager, making: Promise<T>, signal: AbortSignal): Promise<T> {
   try {
     return await unlessStopped(making, signal);
   } catch (error) {
-    if (error instanceof Stopped) await Promise.race([manager.close(), setTimeout(PATIENCE_MS)]).catch(() => {});
+    if (error instanceof Stopped) await Promise.race([manager.close(), setTimeout(CLOSE_TIMEOUT_MS)]).catch(() => {});
     throw error;
   }
 }

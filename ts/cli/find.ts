@@ -1,4 +1,4 @@
-/** From what a person typed to a sandbox. */
+/** Finds the sandbox that a person named. */
 import { SandboxError } from '../errors';
 import type { SandboxManager } from '../manager';
 import type { SandboxInfo } from '../options';
@@ -8,26 +8,26 @@ import { scopeFrom } from './sandbox-options';
 
 export const SANDBOX_OPERAND = {
   name: 'sandbox',
-  about: 'Its id or the beginning of it, its key, or the name of a session of yours',
+  about: 'Its id or a prefix of it, its key, or the name of one of your sessions',
   complete: 'sandbox',
 } as const satisfies Operand;
 
-/** The one sandbox that `name` stands for. */
+/** The sandbox that `name` identifies. */
 export async function findInfo(manager: SandboxManager, name: string): Promise<SandboxInfo> {
   const all = await manager.list();
   const [user = ''] = Object.values(scopeFrom(undefined));
   const own = `user:${escaped(user)}:${escaped(name)}`;
   const exact = all.find(({ id, key }) => id === name || key === name || key === own);
   if (exact) return exact;
-  // The prefix of all ids is nobody's beginning.
+  // The common prefix of all ids identifies none.
   const beginning = name.startsWith('sbx_') ? name : `sbx_${name}`;
   const close = all.filter(({ id }) => beginning !== 'sbx_' && id.startsWith(beginning));
   if (close.length === 1 && close[0]) return close[0];
-  const found = close.length === 0 ? 'there is no sandbox' : `${close.length} sandboxes begin with`;
+  const found = close.length === 0 ? 'there is no sandbox' : `${close.length} sandboxes have ids that begin with`;
   throw new SandboxError('SANDBOX_NOT_FOUND', `${found} ${JSON.stringify(name)}. Try: cofferdam ls`, { sandbox: name });
 }
 
-/** As a part of a key is shown. */
+/** As in a key. */
 function escaped(part: string): string {
   return part.replaceAll('%', '%25').replaceAll(':', '%3A');
 }

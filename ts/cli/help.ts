@@ -1,10 +1,11 @@
-/** What `--help` prints, made of a command's description. */
+/** What `--help` prints, derived from a command's description. */
+import { columnsOf, padded } from './columns';
 import type { Command, Flag, Flags, Operand } from './command';
 
 /** Wider terminals are common, and wider lines are hard to read. */
 const WIDTH = 120;
 
-const HELP: Flags = { help: { type: 'boolean', short: 'h', about: 'Show this' } };
+const HELP: Flags = { help: { type: 'boolean', short: 'h', about: 'Show this help' } };
 
 export function overview(commands: readonly Command[]): string {
   return `Usage: cofferdam <command> [options]
@@ -16,7 +17,7 @@ ${columns(commands.filter(({ hidden }) => !hidden).map(({ name, summary }) => [n
 
 Options:
 ${columns([
-  ['--help', 'Show this, or with a command, what it takes'],
+  ['--help', 'Show this help, or that of a command'],
   ['--version', 'Show the version'],
 ])}
 
@@ -49,7 +50,7 @@ function word({ name, optional, many }: Operand): string {
   return optional ? `[${shown}]` : shown;
 }
 
-/** Our own options first: those that several commands share are read once. */
+/** The command's own options first, then the groups that several commands share. */
 function sections(flags: Flags): string[] {
   const groups = new Map<string, (readonly [string, string])[]>([['Options', []]]);
   for (const [name, flag] of Object.entries(flags)) {
@@ -65,23 +66,24 @@ function spelling(name: string, { short, type, value = name, multiple }: Flag): 
 }
 
 function columns(rows: readonly (readonly [string, string])[]): string {
-  const width = Math.max(...rows.map(([name]) => name.length));
+  const width = Math.max(...rows.map(([name]) => columnsOf(name)));
   return rows
-    .map(([name, about]) => `  ${name.padEnd(width)}  ${wrapped(about, WIDTH - width - 4, ' '.repeat(width + 4))}`)
+    .map(([name, about]) => `  ${padded(name, width)}  ${wrapped(about, WIDTH - width - 4, ' '.repeat(width + 4))}`)
     .join('\n');
 }
 
-/** Parted by empty lines, and broken where they fit here, not where they did in the code. */
+/** Separated by empty lines, and wrapped to our width, not to that of the source. */
 function paragraphs(text: string): string[] {
   return text.split(/\n{2,}/).map((paragraph) => wrapped(paragraph.replaceAll('\n', ' '), WIDTH));
 }
 
-/** In lines of at most so many characters, those after the first behind `indent`. */
+/** In lines of at most `width` columns, those after the first behind `indent`. */
 function wrapped(text: string, width: number, indent = ''): string {
   const lines: string[] = [];
   for (const word of text.split(' ')) {
     const last = lines.at(-1);
-    if (last !== undefined && last.length + 1 + word.length <= width) lines[lines.length - 1] = `${last} ${word}`;
+    if (last !== undefined && columnsOf(last) + 1 + columnsOf(word) <= width)
+      lines[lines.length - 1] = `${last} ${word}`;
     else lines.push(word);
   }
   return lines.join(`\n${indent}`);

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-/** The `cofferdam` program: finds the command, runs it, and says what went wrong in words. */
+/** The `cofferdam` program: finds the command, runs it, and prints its errors. */
 import { version } from '../version';
 import { EXIT, say, UsageError } from './command';
 import { COMMANDS } from './commands';
@@ -27,7 +27,7 @@ async function main([name, ...words]: string[]): Promise<number> {
   if (!command) {
     const listed = COMMANDS.filter(({ hidden }) => !hidden);
     const names = listed.map((candidate) => candidate.name).join(', ');
-    throw new UsageError(`there is no command ${JSON.stringify(wanted)}; there is ${names}`);
+    throw new UsageError(`unknown command ${JSON.stringify(wanted)}; commands: ${names}`);
   }
   if (asked || asksForHelp(command, words)) {
     process.stdout.write(helpOf(command));
@@ -43,12 +43,12 @@ function failed(error: unknown): number {
     say(`${error.message}\nTry: cofferdam ${command ? `${command.name} ` : ''}--help`);
     return EXIT.usage;
   }
-  // What users can mend is said in words; anything else is a fault of ours, whose place in the code matters.
+  // A message for errors that users can fix; a stack for bugs.
   say(inWords(error) ?? String((error as Error)?.stack ?? error));
   return EXIT.failed;
 }
 
-// `cofferdam ls | head -1`: whoever read has read enough.
+// `cofferdam ls | head -1`: the reader has read enough.
 for (const output of [process.stdout, process.stderr]) {
   output.on('error', (error: NodeJS.ErrnoException) =>
     error.code === 'EPIPE' ? outputClosed() : process.exit(EXIT.failed),
@@ -58,7 +58,7 @@ for (const output of [process.stdout, process.stderr]) {
 main(process.argv.slice(2))
   .catch(failed)
   .then(async (code) => {
-    // Into pipes, what was written last may still be on its way.
+    // In pipes, the last writes may still be pending.
     await Promise.all([process.stdout, process.stderr].map((output) => new Promise((done) => output.write('', done))));
     // Standard input may still be open, which would keep the program alive.
     process.exit(code);

@@ -1,4 +1,4 @@
-/** From the words of a command line to what a command is called with. */
+/** Parses a command line into the arguments of a command. */
 import { parseArgs } from 'node:util';
 import { duration } from '../internal/environment';
 import { type Command, type Flags, type Given, type Invocation, UsageError } from './command';
@@ -11,22 +11,22 @@ export function asksForHelp(command: Command, words: readonly string[]): boolean
 
 export function parse<F extends Flags>(command: Command<F>, words: readonly string[]): Invocation<F> {
   const { own, tail } = split(command, words);
-  const { values, positionals } = complained(() =>
+  const { values, positionals } = usageErrors(() =>
     parseArgs({ args: own, options: optionsOf(command.flags), allowPositionals: true }),
   );
   const operands = command.operands ?? [];
   const missing = operands.find((operand, index) => !operand.optional && positionals[index] === undefined);
   if (missing) throw new UsageError(`<${missing.name}> is missing`);
   const stray = operands.some(({ many }) => many) ? undefined : positionals[operands.length];
-  if (stray !== undefined) throw new UsageError(`${JSON.stringify(stray)} is one word too many`);
+  if (stray !== undefined) throw new UsageError(`unexpected argument ${JSON.stringify(stray)}`);
   if (command.tail && !command.tail.optional && tail.length === 0)
     throw new UsageError(`<${command.tail.name}> is missing`);
   return { flags: values as Given<F>, operands: positionals, tail };
 }
 
 /**
- * A command's own words, and those of the program it runs, whose options are none of ours. They are parted by the last
- * operand, or by `--`.
+ * Separates a command's own words from those of the program it runs, whose options are not ours. They are separated by the
+ * last operand, or by `--`.
  */
 function split<F extends Flags>(command: Command<F>, words: readonly string[]): { own: string[]; tail: string[] } {
   if (!command.tail) return { own: [...words], tail: [] };
@@ -56,17 +56,17 @@ function optionsOf(flags: Flags) {
   );
 }
 
-function complained<T>(parsing: () => T): T {
+function usageErrors<T>(parse: () => T): T {
   try {
-    return parsing();
+    return parse();
   } catch (error) {
-    // Node adds advice on how to pass a positional argument that begins with a dash: helpful, but long.
+    // Node adds advice on positional arguments that begin with a dash: helpful, but long.
     const [message = ''] = (error as Error).message.split('. To specify');
     throw new UsageError(message);
   }
 }
 
-/** A whole number of an option. */
+/** An integer. */
 export function wholeNumber(option: string, value: string): number {
   if (!/^\d+$/.test(value)) throw new UsageError(`${option} must be a whole number, not ${JSON.stringify(value)}`);
   return Number(value);
@@ -75,7 +75,7 @@ export function wholeNumber(option: string, value: string): number {
 /** `90s`, `30m`, `4h` or `never`, which is 0; in milliseconds. */
 export function time(option: string, value: string | undefined): number | undefined {
   if (value !== undefined && !/^(never|0|\d+(\.\d+)?(ms|s|m|h|d))$/.test(value)) {
-    // The API takes a bare number for milliseconds; people at a keyboard mean seconds, or minutes.
+    // In the API a bare number means milliseconds; people who type one mean seconds or minutes.
     throw new UsageError(`${option} must be a time such as 500ms, 90s, 30m, 4h or never, not ${JSON.stringify(value)}`);
   }
   return duration(option, value);
@@ -88,14 +88,15 @@ export function oneOf<const W extends string>(option: string, words: readonly W[
   return word;
 }
 
-/** `NAME=value` pairs. One without a value is taken from our own environment, as with the docker command. */
+/** `NAME=value` pairs. One without a value takes it from our environment, as with the docker command. */
 export function pairs(option: string, given: readonly string[] = []): Record<string, string> {
   return Object.fromEntries(
     given.map((pair) => {
       const [, name, value] = /^([^=]+)(?:=(.*))?$/s.exec(pair) ?? [];
       if (name === undefined) throw new UsageError(`${option} must be NAME=value, not ${JSON.stringify(pair)}`);
       const found = value ?? process.env[name];
-      if (found === undefined) throw new UsageError(`${option} ${name} has no value, and the environment has none`);
+      if (found === undefined)
+        throw new UsageError(`${option} ${name} has no value, and is not set in the environment`);
       return [name, found];
     }),
   );

@@ -1,7 +1,7 @@
-/** Waiting for the next time, or until a command is asked to stop. */
+/** Waits between two polls. */
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** False when it is time to stop. */
+/** Resolves with false when the signal aborts. */
 export async function pause(ms: number, signal: AbortSignal): Promise<boolean> {
   try {
     await sleep(ms, undefined, { signal });

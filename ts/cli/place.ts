@@ -5,10 +5,10 @@ export type Place =
   | { readonly kind: 'sandbox'; readonly sandbox: string; readonly path: string }
   | { readonly kind: 'standard' };
 
-/** A key has colons of its own; those inside its parts are escaped. */
+/** A key contains colons; those inside its parts are escaped. */
 const IN_SANDBOX = /^((?:workflow|agent|user|manager):[^:/]+:[^:/]+|[^:/\\.][^:/\\]*):(.*)$/s;
 
-/** As with docker and scp: a colon before any slash parts a sandbox from a path; `./a:b` is a file of the host. */
+/** As in docker and scp: a colon before any slash separates a sandbox from a path; `./a:b` is a file of the host. */
 export function placeOf(word: string): Place {
   if (word === '-') return { kind: 'standard' };
   // C:\data

@@ -1,12 +1,13 @@
 /**
  * What a command prints: tables for people, JSON for programs.
  *
- * Invariant: no colour where nobody sees it. `NO_COLOR` and pipes have none; `FORCE_COLOR` has it anyway.
+ * Invariant: colours only on terminals, and never with `NO_COLOR`; `FORCE_COLOR` forces them.
  */
+import { columnsOf, padded } from './columns';
 import type { Flags } from './command';
 
 export const JSON_FLAG = {
-  json: { type: 'boolean', about: 'For programs: JSON instead of text' },
+  json: { type: 'boolean', about: 'Print JSON instead of text' },
 } as const satisfies Flags;
 
 const STYLES = { bold: '1', dim: '2', red: '31', green: '32', yellow: '33', cyan: '36' } as const;
@@ -27,19 +28,19 @@ export function print(line: string): void {
   process.stdout.write(`${line}\n`);
 }
 
-/** A whole result. In a stream of results, one line is one result. */
+/** Prints one result; in a stream of results, each on one line. */
 export function printJson(value: unknown, layout: 'document' | 'line' = 'document'): void {
   print(JSON.stringify(value, null, layout === 'document' ? 2 : undefined));
 }
 
-/** Rows under headings; the last column may be as long as it likes. */
+/** Rows under headings; the last column has no fixed width. */
 export function table(headings: readonly string[], rows: readonly (readonly string[])[]): string {
   const widths = headings.map((heading, column) =>
-    Math.max(heading.length, ...rows.map((row) => row[column]?.length ?? 0)),
+    Math.max(...[heading, ...rows.map((row) => row[column] ?? '')].map(columnsOf)),
   );
   const line = (cells: readonly string[]) =>
     cells
-      .map((cell, column) => (column === cells.length - 1 ? cell : cell.padEnd(widths[column] ?? 0)))
+      .map((cell, column) => (column === cells.length - 1 ? cell : padded(cell, widths[column] ?? 0)))
       .join('  ')
       .trimEnd();
   return [paint('bold', line(headings)), ...rows.map(line)].join('\n');
@@ -52,7 +53,7 @@ export function bytes(count: number): string {
   return `${step === 0 || scaled >= 100 ? Math.round(scaled) : scaled.toFixed(1)} ${units[step]}`;
 }
 
-/** `12 s`, `3 min`, `2 h`, `5 d`: how long ago, or how long still. */
+/** A duration: `12 s`, `3 min`, `2 h`, `5 d`. */
 export function span(ms: number): string {
   const seconds = Math.max(0, Math.round(ms / 1000));
   if (seconds < 120) return `${seconds} s`;

@@ -1,4 +1,4 @@
-/** The program of a run, and the host's files that go with it. */
+/** The program of a run, and the host files for it. */
 import { readdir, readFile, stat } from 'node:fs/promises';
 import path from 'node:path';
 import type { RunRequest } from '../options';
@@ -19,18 +19,18 @@ const BY_EXTENSION: Record<string, Runtime> = {
 
 type Program = Pick<RunRequest, 'runtime' | 'code' | 'files'>;
 
-/** What is to run: a file, or where it is `-`, what comes from standard input. */
+/** The program to run: a file, or standard input for `-`. */
 export async function programOf(file: string, runtime: Runtime | undefined): Promise<Program> {
   if (file === '-') return { runtime, code: await wholeInput() };
   const code = await readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
-    // Of a folder, the system says only that it cannot be read.
+    // For a folder, the error of the system has no path.
     throw Object.assign(error, { path: file });
   });
   const chosen = runtime ?? BY_EXTENSION[path.extname(file).toLowerCase()] ?? fromFirstLine(code);
   if (chosen === undefined) {
-    throw new UsageError(`what runs ${JSON.stringify(file)}? Give --runtime ${RUNTIMES.join(' or ')}`);
+    throw new UsageError(`cannot tell the runtime of ${JSON.stringify(file)}: give --runtime ${RUNTIMES.join(' or ')}`);
   }
-  // Node takes the program for CommonJS by its name; a module keeps a name of its own.
+  // By its name Node takes the program for CommonJS; a module needs a name of its own.
   if (path.extname(file) === '.mjs')
     return { runtime: chosen, code: "import('./main.mjs');", files: { 'main.mjs': code } };
   return { runtime: chosen, code };
@@ -47,7 +47,7 @@ async function wholeInput(): Promise<string> {
   return Buffer.concat(pieces).toString('utf8');
 }
 
-/** `--file path[=name]`: a file, or a folder with all below it, under its own path in the workdir unless told. */
+/** `--file path[=name]`: a file, or a folder with everything below it; by default under the same path in the workdir. */
 export async function filesFrom(given: readonly string[] = []): Promise<Record<string, Uint8Array>> {
   const files: Record<string, Uint8Array> = {};
   for (const entry of given) {
@@ -57,7 +57,7 @@ export async function filesFrom(given: readonly string[] = []): Promise<Record<s
   return files;
 }
 
-/** A path below the folder we are in keeps its folders, so that the program finds it as it would here. */
+/** A path below the current folder keeps its folders, so that the program finds it as it would here. */
 function nameOf(from: string): string {
   const below = path.relative('.', from);
   if (below === '') return '.';
@@ -71,7 +71,7 @@ async function collect(from: string, name: string, files: Record<string, Uint8Ar
     return;
   }
   for (const entry of await readdir(from, { withFileTypes: true })) {
-    // A link may lead anywhere: only what was named is read through one.
+    // A link may lead anywhere: only named paths are read through one.
     if (entry.isFile() || entry.isDirectory())
       await collect(path.join(from, entry.name), path.posix.join(name, entry.name), files);
   }

@@ -1,6 +1,7 @@
-/** One line that is written over, and gone at the end: how far something has come. On a terminal alone. */
+/** A progress line that is overwritten, and cleared at the end. Only on a terminal. */
+import { clip } from './columns';
 import { paint } from './print';
-import { clip, REDRAW_MS, type Screen } from './screen';
+import { REDRAW_MS, type Screen } from './screen';
 
 export class ProgressLine {
   readonly #screen: Screen;

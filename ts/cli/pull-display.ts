@@ -1,15 +1,16 @@
 /**
- * A pull as it goes on: on a terminal a line per layer, redrawn in place; elsewhere a line per change of status.
+ * Shows a pull: on a terminal a line per layer, redrawn in place; elsewhere a line per change of status.
  *
- * Invariant: on a terminal, the cursor is below all lines whenever somebody else may write.
+ * Invariant: on a terminal, the cursor is below all lines whenever others may write.
  */
 import type { PullProgress } from '../options';
+import { clip, padded } from './columns';
 import { bytes } from './print';
-import { clip, REDRAW_MS, type Screen } from './screen';
+import { REDRAW_MS, type Screen } from './screen';
 
 const BAR = 24;
 
-/** What an engine says of a layer that will not change any more. */
+/** The final statuses of a layer. */
 const DONE = /^(pull complete|already exists|download complete)$/i;
 
 interface Layer {
@@ -30,13 +31,13 @@ export class PullDisplay {
   }
 
   show({ layer: id, status, currentBytes, totalBytes }: PullProgress): void {
-    // Of the image as a whole, Docker gives the tag in the place of a layer.
+    // For the image as a whole, Docker gives the tag in place of a layer.
     const layer = /^pulling from /i.test(status) ? undefined : id;
     const before = layer === undefined ? this.#status : this.#layers.get(layer)?.status;
     if (layer === undefined) this.#status = status;
     else {
       const known = this.#layers.get(layer);
-      // Unpacking counts from nothing again; what was to be fetched is what people wait for.
+      // Unpacking counts from 0 again; what people wait for is the download.
       const total = Math.max(known?.total ?? 0, totalBytes ?? 0);
       const current = DONE.test(status) ? total : (currentBytes ?? known?.current ?? 0);
       this.#layers.set(layer, { status, total, current });
@@ -59,23 +60,27 @@ export class PullDisplay {
   #draw(): void {
     const lines = this.#lines();
     const up = this.#drawn > 0 ? `\x1b[${this.#drawn}A` : '';
-    // Lines that are no longer needed are cleared with all below.
+    // Clears lines that are no longer needed.
     this.#screen.write(`${up}\r\x1b[J${lines.map((line) => `${line}\n`).join('')}`);
     this.#drawn = lines.length;
   }
 
   #lines(): string[] {
     const width = (this.#screen.columns || 80) - 1;
-    // A block taller than the screen could not be gone back to: what is ready makes room first.
+    // The cursor cannot go back above the screen: finished layers make room first.
     const room = Math.max(1, (this.#screen.rows || 24) - 3);
     const layers = [...this.#layers];
     const busy = layers.length > room ? layers.filter(([, { status }]) => !DONE.test(status)) : layers;
     const lines = busy.slice(0, room).map(([name, layer]) => this.#line(name, layer));
-    return [...lines, this.#total(layers)].map((line) => clip(line, width));
+    return (
+      [...lines, this.#total(layers)]
+        // A wrapped line would be two, and the cursor would go back too little.
+        .map((line) => clip(line, width))
+    );
   }
 
   #line(name: string, { status, current, total }: Layer): string {
-    const label = `${name.slice(0, 12).padEnd(12)}  ${status.padEnd(18)}`;
+    const label = `${padded(clip(name, 12), 12)}  ${padded(status, 18)}`;
     return total > 0 && !DONE.test(status)
       ? `${label} ${bar(current / total)} ${bytes(current)} of ${bytes(total)}`
       : label;

@@ -1,4 +1,4 @@
-/** What happened between two looks at all sandboxes. */
+/** Changes between two lists of all sandboxes. */
 import type { SandboxInfo, SandboxState } from '../options';
 
 export interface Change {
@@ -15,9 +15,9 @@ const TYPES: Record<Exclude<SandboxState, 'warm'>, Change['type']> = {
   stopped: 'stopped',
 };
 
-/** Those that are gone first, then all others, oldest first. Sandboxes that are nobody's yet have no part in it. */
+/** Closed ones first, then all others, oldest first. Ignores warm sandboxes. */
 export function changesBetween(before: readonly SandboxInfo[], now: readonly SandboxInfo[], at = new Date()): Change[] {
-  const [old, present] = [before, now].map((all) => new Map(all.filter(isSomebodys).map((info) => [info.id, info])));
+  const [old, present] = [before, now].map((all) => new Map(all.filter(isInUse).map((info) => [info.id, info])));
   const change = (type: Change['type'], { id, key, image }: SandboxInfo): Change => ({
     type,
     at,
@@ -34,6 +34,6 @@ export function changesBetween(before: readonly SandboxInfo[], now: readonly San
   return [...gone.map((info) => change('closed', info)), ...others];
 }
 
-function isSomebodys({ state }: SandboxInfo): boolean {
+function isInUse({ state }: SandboxInfo): boolean {
   return state !== 'warm';
 }

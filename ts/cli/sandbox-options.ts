@@ -1,4 +1,4 @@
-/** The options that say what a sandbox is, and which session it belongs to. */
+/** The options that describe a sandbox and its session. */
 import type { Limits, OpenOptions, Packages } from '../options';
 import { type Flags, type Given, UsageError } from './command';
 import { oneOf, pairs, wholeNumber } from './parse';
@@ -7,14 +7,14 @@ import { userName } from './user-name';
 const PULL = ['missing', 'always', 'never'] as const;
 const INSTALLERS = ['pip', 'npm', 'apt'] as const;
 
-const group = 'What the sandbox is';
+const group = 'Sandbox';
 
-/** What any sandbox may be given, also one that lives for a single run. */
+/** Options of every sandbox, also of a single run. */
 export const SANDBOX = {
   image: {
     type: 'string',
     short: 'i',
-    about: 'linux, python, node or any image; linux unless told',
+    about: 'linux, python, node or any image (default: linux)',
     group,
     complete: 'image',
   },
@@ -23,29 +23,29 @@ export const SANDBOX = {
     short: 'e',
     multiple: true,
     value: 'NAME=value',
-    about: 'A variable for every command; NAME alone takes yours',
+    about: 'Environment variable of every command; NAME alone takes your value',
     group,
   },
-  network: { type: 'boolean', about: 'Let it reach the network', group },
-  cpus: { type: 'string', value: 'number', about: 'Processors; 2 unless told', group },
-  memory: { type: 'string', value: 'MiB', about: 'Memory; 2048 unless told', group },
-  pids: { type: 'string', value: 'number', about: 'Processes and threads; 512 unless told', group },
+  network: { type: 'boolean', about: 'Give it network access', group },
+  cpus: { type: 'string', value: 'number', about: 'Processors (default: 2)', group },
+  memory: { type: 'string', value: 'MiB', about: 'Memory (default: 2048)', group },
+  pids: { type: 'string', value: 'number', about: 'Processes and threads (default: 512)', group },
   package: {
     type: 'string',
     multiple: true,
     value: 'pip:name',
-    about: 'Installed once and kept: pip:pandas, npm:left-pad, apt:jq',
+    about: 'Package to install, once and cached: pip:pandas, npm:left-pad, apt:jq',
     group,
   },
 } as const satisfies Flags;
 
-/** Which session it is. */
+/** Options of the session. */
 export const SESSION = {
   scope: {
     type: 'string',
     value: 'kind:id',
-    about: 'Whose it is: workflow:wf_1, agent:… or user:…; your own user unless told',
-    group: 'Whose it is',
+    about: 'Who shares it: workflow:wf_1, agent:… or user:… (default: you)',
+    group: 'Session',
   },
 } as const satisfies Flags;
 
@@ -72,7 +72,8 @@ export function packagesFrom(given: readonly string[] = []): Packages | undefine
   const packages: Packages = {};
   for (const entry of given) {
     const [, installer = '', name = ''] = /^([^:]*):(.+)$/.exec(entry) ?? [];
-    if (name === '') throw new UsageError(`--package must be as pip:pandas, not ${JSON.stringify(entry)}`);
+    if (name === '')
+      throw new UsageError(`--package must be installer:name, as in pip:pandas, not ${JSON.stringify(entry)}`);
     const known = oneOf('the installer of --package', INSTALLERS, installer);
     packages[known] = [...(packages[known] ?? []), name];
   }
@@ -83,7 +84,7 @@ export function pullFrom(given: string | undefined): OpenOptions['pull'] {
   return given === undefined ? undefined : oneOf('--pull', PULL, given);
 }
 
-/** `workflow:wf_1`; the person at the keyboard unless told. */
+/** `workflow:wf_1`; by default, the user of this program. */
 export function scopeFrom(given: string | undefined): NonNullable<OpenOptions['scope']> {
   if (given === undefined) return { user: userName() };
   const [, kind = '', id = ''] = /^([^:]*):(.+)$/.exec(given) ?? [];

@@ -1,15 +1,15 @@
-/** When a command is asked to stop. */
+/** Stopping a command by a signal. */
 import { EXIT, say } from './command';
 
-/** Whoever read our output has read enough: nothing failed. */
+/** SIGPIPE: the reader of our output has read enough, and nothing failed. */
 const EXIT_CODES = { SIGHUP: 129, SIGINT: 130, SIGQUIT: 131, SIGTERM: 143, SIGPIPE: EXIT.ok } as const;
 
-/** The signals that people and programs send; SIGPIPE stands for output that nobody reads any more. */
+/** Signals from people and programs; SIGPIPE stands for output that no one reads any more. */
 const SENT = ['SIGHUP', 'SIGINT', 'SIGQUIT', 'SIGTERM'] as const;
 
 let stopping: AbortController | undefined;
 
-/** The reason of a {@link stopSignal}: a program that ends for it says by which signal, as shells do. */
+/** The reason of a {@link stopSignal}; the exit code tells the signal, as in shells. */
 export class Stopped extends Error {
   readonly exitCode: number;
 
@@ -20,9 +20,8 @@ export class Stopped extends Error {
 }
 
 /**
- * Aborts at the first SIGINT, SIGQUIT, SIGTERM or SIGHUP, and when nobody reads our output any more: from then on the command ends
- * what it has open. A second SIGINT, by somebody who does not want to wait, ends the program at once, and leaves its
- * sandboxes to their own leases.
+ * Aborts at the first SIGINT, SIGQUIT, SIGTERM or SIGHUP, and when no one reads our output any more: the command then
+ * cleans up. A second SIGINT ends the program at once; its sandboxes end by their leases.
  */
 export function stopSignal(): AbortSignal {
   if (stopping) return stopping.signal;
@@ -31,7 +30,7 @@ export function stopSignal(): AbortSignal {
   for (const name of SENT) {
     process.on(name, () => {
       if (name === 'SIGINT' && stop.signal.aborted) {
-        say('not waiting for it to end');
+        say('interrupted again: not waiting for the cleanup');
         process.exit(EXIT.failed);
       }
       stop.abort(new Stopped(name));
@@ -40,13 +39,13 @@ export function stopSignal(): AbortSignal {
   return stop.signal;
 }
 
-/** Nobody reads our output any more. A command that listens for its end is given time to end in order. */
+/** No one reads our output any more. A command that uses {@link stopSignal} gets time to clean up. */
 export function outputClosed(): void {
   if (!stopping) process.exit(EXIT_CODES.SIGPIPE);
   stopping.abort(new Stopped('SIGPIPE'));
 }
 
-/** What comes first: the promise's end, or the signal's. */
+/** Waits for the promise, or rejects when the signal aborts. */
 export async function unlessStopped<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   signal.throwIfAborted();
   let onAbort = () => {};

@@ -1,24 +1,24 @@
 /**
- * What sandboxes use, looked at again and again. It finds those that appear, and forgets those that go.
+ * Polls what sandboxes use. Picks up new ones, and drops those that are gone.
  *
- * Invariant: one that does not answer holds up none of the others.
+ * Invariant: a sandbox that does not answer delays no other.
  */
 import type { SandboxManager } from '../manager';
 import type { SandboxInfo, SandboxStats, Scope } from '../options';
 import type { Sandbox } from '../sandbox';
 
-/** For how long a sandbox may think about it. */
-const PATIENCE_MS = 2_000;
+/** How long a sandbox may take to answer. */
+const ANSWER_TIMEOUT_MS = 2_000;
 
 export interface Usage {
   readonly info: SandboxInfo;
-  /** `null` where it did not answer. */
+  /** `null` if it did not answer. */
   readonly stats: SandboxStats | null;
-  /** Of one processor, since the last look; `null` at the first. */
+  /** Of one processor, since the last poll; `null` at the first. */
   readonly cpuPercent: number | null;
 }
 
-/** Without any, all. */
+/** Which sandboxes; all by default. */
 export interface Which {
   readonly scope: Scope | undefined;
   readonly ids: ReadonlySet<string>;
@@ -40,7 +40,7 @@ export class UsageMeter {
     this.#which = which;
   }
 
-  async look(): Promise<Usage[]> {
+  async poll(): Promise<Usage[]> {
     const { scope, ids } = this.#which;
     const all = await this.#manager.list({ scope, state: 'running' });
     const running = all.filter(({ id }) => ids.size === 0 || ids.has(id));
@@ -53,12 +53,12 @@ export class UsageMeter {
     return found.filter((usage) => usage !== undefined);
   }
 
-  /** Nothing of one that went away meanwhile. */
+  /** Undefined for one that is gone by now. */
   async #usageOf(info: SandboxInfo): Promise<Usage | undefined> {
     const link = this.#links.get(info.id) ?? this.#manager.get(info.id);
     this.#links.set(info.id, link);
     try {
-      const stats = await answered(link.then((sandbox) => sandbox.stats()));
+      const stats = await withTimeout(link.then((sandbox) => sandbox.stats()));
       const cpuPercent = stats && this.#processorShare(info.id, { atMs: performance.now(), cpuMs: stats.cpuMs });
       return { info, stats, cpuPercent };
     } catch {
@@ -75,15 +75,15 @@ export class UsageMeter {
   }
 }
 
-async function answered<T>(asked: Promise<T>): Promise<T | null> {
+async function withTimeout<T>(work: Promise<T>): Promise<T | null> {
   let late: NodeJS.Timeout | undefined;
-  const patience = new Promise<null>((resolve) => {
-    late = setTimeout(resolve, PATIENCE_MS, null);
+  const timeout = new Promise<null>((resolve) => {
+    late = setTimeout(resolve, ANSWER_TIMEOUT_MS, null);
   });
   try {
-    return await Promise.race([asked, patience]);
+    return await Promise.race([work, timeout]);
   } finally {
     clearTimeout(late);
-    asked.catch(() => {});
+    work.catch(() => {});
   }
 }

@@ -1,7 +1,7 @@
-/** Who is at the keyboard. */
+/** The user of this program. */
 import { userInfo } from 'node:os';
 
-/** The name of this user; where the system has none for it (in many containers), what the environment says, or its number. */
+/** Its name; if the system has none, as in many containers, that of the environment, or its uid. */
 export function userName(): string {
   try {
     return userInfo().username;

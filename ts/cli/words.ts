@@ -1,34 +1,34 @@
-/** Errors as people read them, who have no use for the place in our code where they came up. */
+/** Errors as messages for people, without a stack. */
 import { SandboxError } from '../errors';
 
 const SYSTEM: Record<string, string> = {
-  ENOENT: 'there is no such file',
-  EACCES: 'you may not',
-  EPERM: 'you may not',
+  ENOENT: 'no such file or folder',
+  EACCES: 'permission denied',
+  EPERM: 'operation not permitted',
   EISDIR: 'it is a folder',
-  ENOTDIR: 'a part of the path is no folder',
-  EEXIST: 'it is there already',
+  ENOTDIR: 'a part of the path is not a folder',
+  EEXIST: 'it already exists',
   ENOSPC: 'the disk is full',
-  EROFS: 'it is on a disk that may not be written',
+  EROFS: 'the file system is read-only',
 };
 
-const DOING: Record<string, string> = {
+const VERBS: Record<string, string> = {
   open: 'open',
   read: 'read',
   scandir: 'read',
   stat: 'find',
   lstat: 'find',
-  mkdir: 'make',
+  mkdir: 'create',
 };
 
-/** The error in words; nothing for one that only a programmer can mend. */
+/** The message for people; undefined for a bug, whose stack matters. */
 export function inWords(error: unknown): string | undefined {
   if (error instanceof SandboxError) return `${error.message} (${error.code})`;
   const { code = '', syscall, path, message } = error as NodeJS.ErrnoException;
-  // It says itself what to do, and there is no place in the code that would say more.
+  // Its message says what to do, and a stack would add nothing.
   if (/ has no native addon for /.test(message)) return message;
-  // Only what the system said: a fault of ours may have a code of its own.
+  // Only errors of the system: a bug may have a code of its own.
   if (syscall === undefined) return undefined;
   if (path === undefined || SYSTEM[code] === undefined) return message;
-  return `cannot ${DOING[syscall] ?? syscall} ${JSON.stringify(path)}: ${SYSTEM[code]}`;
+  return `cannot ${VERBS[syscall] ?? syscall} ${JSON.stringify(path)}: ${SYSTEM[code]}`;
 }

@@ -1,13 +1,13 @@
-/** What an agent's author asked for, in the terms of this package. */
+/** The sandbox configuration of an agent, in the terms of this package. */
 import type { Limits, Packages } from '../options';
 
-/** A checked configuration: what was left out has its default, or is left out. */
+/** A checked configuration. Missing fields have their default, or are absent. */
 export interface SandboxConfig {
-  /** `compute`: each call of `sandbox_run` is a sandbox of its own. `code`: a session that stays. */
+  /** `compute`: each call of `sandbox_run` has its own sandbox. `code`: a session that stays between calls. */
   mode: 'compute' | 'code';
   /** `python`, `node` or `bash`; in code mode also `linux`, or any image. */
   runtime: string;
-  /** Instead of the runtime's own image. */
+  /** Replaces the image of the runtime. */
   image?: string;
   /** The session's name within its scope. */
   session?: 'default' | 'isolated' | (string & {});
@@ -15,18 +15,22 @@ export interface SandboxConfig {
   share?: 'workflow' | 'agent';
   /** What a sandbox may use. */
   limits: Pick<Limits, 'cpus' | 'memoryMb' | 'workspaceMb'>;
-  /** A session ends after so long without a call. */
+  /** A session ends after this time without a call. */
   idleTimeoutMs?: number;
-  /** No file that is written may be longer. */
+  /** The maximum size of a written file. */
   maxFileBytes?: number;
-  /** No more files may be written. */
+  /** The maximum number of written files. */
   maxFiles?: number;
-  /** Off unless told. */
+  /**
+   * Whether sandboxes have network.
+   *
+   * @default false
+   */
   network: boolean;
-  /** Of one command, or of one run. */
+  /** The time limit of one command or run. */
   timeoutMs?: number;
-  /** Of each stream in a result. */
+  /** The maximum size of each stream in a result. */
   maxOutputBytes?: number;
-  /** To be installed first. */
+  /** Packages to install first. */
   packages: Packages;
 }

@@ -1,6 +1,6 @@
 /**
- * Which fields a configuration has, and what each may be. Every fault is `INVALID_ARGUMENT`, and says the field, the value,
- * what is allowed, and the line where there is one.
+ * The fields of a configuration and their values. Every fault is `INVALID_ARGUMENT` with the field, the value, what is
+ * allowed and, where there is one, the line.
  */
 import type { SandboxConfig } from './config';
 import { nearest } from './nearest';
@@ -30,7 +30,7 @@ const LIMITS = [
   'max_files',
 ] as const;
 
-/** What the words for a runtime mean to `sandbox_run`. */
+/** The runtime of `sandbox_run` for each word. */
 export const RUNTIMES = { python: 'python', node: 'node', bash: 'bash', linux: 'bash', shell: 'bash' } as const;
 
 const DAY_SECONDS = 24 * 60 * 60;
@@ -38,7 +38,7 @@ const TERA = 2 ** 40;
 
 type Path = readonly string[];
 
-/** Reads what was found; asks for each field by its name, as it is written. */
+/** Reads and checks the fields. */
 export class Fields {
   readonly #found: Found;
 
@@ -67,7 +67,7 @@ export class Fields {
         memoryMb: limit('memory_mb', 16),
         workspaceMb: limit('workspace_mb', 1),
       },
-      // Where there is no session, the only time there is to limit is that of a run.
+      // Without a session, only the time of a run can be limited.
       idleTimeoutMs: mode === 'code' ? toMs(idle) : undefined,
       timeoutMs: toMs(timeout ?? (mode === 'compute' ? idle : undefined)),
       maxFileBytes: limit('max_file_size_bytes', 0),
@@ -93,14 +93,14 @@ export class Fields {
     return this.#fault(path, (name) => `${name} must be ${allowed}, not ${show(value)}`);
   }
 
-  /** The fields of a map; one that does not exist is a fault: it is most likely a slip that would go unnoticed. */
+  /** The fields of a map. An unknown field is a fault: it is most likely a typo that would go unnoticed. */
   #map<K extends string>(path: Path, value: unknown, names: readonly K[]): Partial<Record<K, unknown>> {
     const what = path.length === 0 ? `a runtime (${Object.keys(RUNTIMES).join(', ')}) or a map` : 'a map';
     if (typeof value !== 'object' || value === null || Array.isArray(value)) throw this.#wrong(path, what, value);
     const known: Partial<Record<K, unknown>> = Object.create(null);
     for (const [key, entry] of Object.entries(value)) {
       if (!names.includes(key as K)) throw this.#unknown(path, key, names);
-      // An empty field in YAML is null: as if it were not there.
+      // An empty field in YAML is null, and counts as absent.
       if (entry !== null) known[key as K] = entry;
     }
     return known;
@@ -108,26 +108,26 @@ export class Fields {
 
   #unknown(path: Path, key: string, names: readonly string[]): Error {
     const near = nearest(key, names);
-    const meant = near === undefined ? 'there' : `did you mean "${near}"? There`;
-    return this.#fault([...path, key], (name) => `there is no field ${name}; ${meant} are: ${names.join(', ')}`);
+    const meant = near === undefined ? 'the' : `did you mean "${near}"? The`;
+    return this.#fault([...path, key], (name) => `there is no field ${name}; ${meant} fields are: ${names.join(', ')}`);
   }
 
   #text(path: Path, value: unknown): string | undefined {
     if (value === undefined) return undefined;
     if (typeof value !== 'string' || value.trim() === '' || value.length > 500 || !value.isWellFormed()) {
-      throw this.#wrong(path, 'a text of 1 to 500 characters', value);
+      throw this.#wrong(path, 'a string of 1 to 500 characters', value);
     }
     return value.trim();
   }
 
   #texts(path: Path, value: unknown): string[] | undefined {
     if (value === undefined) return undefined;
-    if (!Array.isArray(value)) throw this.#wrong(path, 'a list of names of packages', value);
+    if (!Array.isArray(value)) throw this.#wrong(path, 'a list of package names', value);
     return value.map((entry, index) => {
       const name = this.#text([...path, String(index)], entry);
-      // It goes on an installer's command line.
+      // The name becomes an argument of an installer.
       if (name === undefined || name.startsWith('-')) {
-        throw this.#wrong([...path, String(index)], 'the name of a package', entry);
+        throw this.#wrong([...path, String(index)], 'a package name', entry);
       }
       return name;
     });
@@ -149,12 +149,12 @@ export class Fields {
   #runtime(path: Path, value: unknown, mode: SandboxConfig['mode']): string {
     const words = Object.keys(RUNTIMES);
     if (typeof value === 'string' && words.includes(value)) return value;
-    // What has a session may be any image; what runs code must know how.
+    // A session can have any image; a run needs a known runtime.
     if (mode === 'code') return this.#text(path, value) as string;
     throw this.#wrong(path, `one of ${words.join(', ')} (name an image with "image")`, value);
   }
 
-  /** Two habits: who shares it (`workflow`, `agent`), or its name within that. */
+  /** Either who shares it (`workflow`, `agent`), or its name in the scope. */
   #session(value: unknown): Pick<SandboxConfig, 'session' | 'share'> {
     const name = this.#text(['session'], value);
     if (name === 'workflow' || name === 'agent') return { share: name };
@@ -180,7 +180,7 @@ export class Fields {
 
 type Parts = { [K in keyof SandboxConfig]?: SandboxConfig[K] | undefined };
 
-/** Fields that were not given are not there. */
+/** Without fields that were not given. */
 function withDefaults({ mode = 'compute', runtime, limits = {}, packages = {}, network = false, ...rest }: Parts) {
   const usual = mode === 'code' ? 'linux' : 'python';
   return {

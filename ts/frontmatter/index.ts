@@ -1,5 +1,5 @@
 /**
- * Sandboxes as the authors of agents ask for them: in the front matter of a prompt, in YAML, or as an object.
+ * Sandbox configuration by the authors of agents: in the front matter of a prompt, in YAML, or as an object.
  *
  * @example
  * ```ts
@@ -19,9 +19,8 @@ import { fault, find, findInPrompt } from './source';
 export type { SandboxConfig } from './config';
 
 /**
- * Reads and checks a configuration: a runtime's name (`python`), YAML, a prompt file with front matter, or an object, with or
- * without the key `sandbox`. Whatever is wrong with it rejects with `INVALID_ARGUMENT`: the field, the value, what is
- * allowed, and the line.
+ * Reads and checks a configuration: the name of a runtime (`python`), YAML, a prompt file with front matter, or an object,
+ * with or without the key `sandbox`. Throws `INVALID_ARGUMENT` with the field, the value, what is allowed, and the line.
  *
  * @example
  * ```ts
@@ -38,8 +37,8 @@ export function parseSandboxConfig(source: string | object): SandboxConfig {
 }
 
 /**
- * As {@link parseSandboxConfig}, for a prompt file that may ask for no sandbox: `undefined` when it has no front matter, or no
- * `sandbox` in that.
+ * As {@link parseSandboxConfig}, for a prompt file that may have no sandbox: `undefined` when it has no front matter, or no
+ * `sandbox` in it.
  *
  * @example
  * ```ts
@@ -52,8 +51,8 @@ export function findSandboxConfig(prompt: string): SandboxConfig | undefined {
 }
 
 /**
- * What `createToolset()` takes, of what an agent's author asked for and what the host knows: the scope above all. Where both
- * say something, the host wins.
+ * The context for `createToolset()`, from the configuration of an agent and the host's own options, such as the scope. Where
+ * both set a field, the host wins.
  *
  * @example
  * ```ts
@@ -68,7 +67,7 @@ export function toToolContext(config: SandboxConfig, host: ToolContext = {}): To
     ...(mode === 'compute'
       ? { runtime: RUNTIMES[runtime as keyof typeof RUNTIMES], image }
       : { image: image ?? runtime }),
-    // Without a scope, the name that everybody has is nobody's in particular.
+    // Without a scope, the default session belongs to the tools alone.
     session: session === 'default' ? undefined : session,
     limits,
     network,
@@ -84,7 +83,7 @@ export function toToolContext(config: SandboxConfig, host: ToolContext = {}): To
 
 function ofAgent(scope: ToolContext['scope']): ToolContext['scope'] {
   if (scope?.agent === undefined) {
-    throw fault('sandbox.session is "agent": give toToolContext() the agent run as scope.agent');
+    throw fault('sandbox.session is "agent": pass the agent run to toToolContext() as scope.agent');
   }
   return { agent: scope.agent };
 }

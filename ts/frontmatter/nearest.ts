@@ -1,19 +1,19 @@
-/** Which of the names that there are a misspelt one was meant to be. */
+/** Finds the name that a misspelt one was meant to be. */
 
-/** The name that was most likely meant, if any is near. */
+/** The most similar name, if one is similar enough. */
 export function nearest(key: string, names: readonly string[]): string | undefined {
   if (key.length > 60) return undefined;
   const plain = (name: string) => name.toLowerCase().replaceAll(/[_-]/g, '');
   const same = names.find((name) => plain(name) === plain(key));
   if (same) return same;
-  // Its unit was left out.
+  // The unit is missing.
   const begun = key.length > 2 && names.find((name) => plain(name).startsWith(plain(key)));
   if (begun) return begun;
   const [best] = names.map((name) => ({ name, far: distance(name, key) })).sort((a, b) => a.far - b.far);
   return best && best.far <= Math.max(2, Math.floor(key.length / 3)) ? best.name : undefined;
 }
 
-/** How many letters to add, leave out or change to get from one word to the other. */
+/** The edit distance of two words. */
 function distance(a: string, b: string): number {
   let row = Array.from({ length: b.length + 1 }, (_, index) => index);
   for (let i = 1; i <= a.length; i += 1) {

@@ -1,15 +1,15 @@
 /**
- * How deep YAML is nested, found without nesting: the parser recurses, and hostile depth takes the whole program down
- * inside of V8, where nothing can be caught.
+ * Checks how deep YAML is nested, without recursion. The parser recurses, and hostile depth crashes the program inside V8,
+ * where nothing can be caught.
  */
 import { Lexer } from 'yaml';
 
 const MAX_DEPTH = 64;
 
-/** A block is nested by columns; two levels fit one. */
+/** Blocks are nested by columns; two levels can share one. */
 const MAX_COLUMN = 200;
 
-/** What the lexer says in front of a scalar. */
+/** The lexer's mark before a scalar. */
 const SCALAR = '\u001f';
 
 const INDICATORS = new Set(['-', '?', ':']);

@@ -1,9 +1,9 @@
 /**
- * Finds the configuration in what was given: a word, YAML, a prompt file with front matter, or an object; and says where in
- * it a field stands.
+ * Finds the configuration in its source: a word, YAML, a prompt file with front matter, or an object. Finds the line of a
+ * field.
  *
- * Invariant: the source may be hostile. No alias is expanded beyond YAML's own bound, nothing long or deep is parsed, and
- * only the `sandbox` part is ever made into values.
+ * Invariant: the source may be hostile. Aliases are expanded only up to a limit, nothing long or deep is parsed, and only the
+ * `sandbox` part becomes values.
  */
 import { isMap, isNode, isScalar, LineCounter, parseDocument } from 'yaml';
 import { SandboxError } from '../errors';
@@ -11,13 +11,13 @@ import { isShallow } from './nesting';
 
 const MAX_YAML_BYTES = 32 * 1024;
 
-/** The value to read, and the line of a field in it, where there are lines. */
+/** The value, and the line of each field, where there are lines. */
 export interface Found {
   value: unknown;
   lineOf(path: readonly (string | number)[]): number | undefined;
 }
 
-/** `undefined` when there is no `sandbox` in what has other things in it. */
+/** `undefined` when front matter has no `sandbox`. */
 export function find(source: unknown): Found | undefined {
   if (typeof source === 'string') return findInText(source);
   if (typeof source !== 'object' || source === null) {
@@ -29,7 +29,7 @@ export function find(source: unknown): Found | undefined {
   return { value, lineOf: () => undefined };
 }
 
-/** In a prompt file: `undefined` when it has no front matter, or no `sandbox` in that. */
+/** In a prompt file: `undefined` when it has no front matter, or no `sandbox` in it. */
 export function findInPrompt(prompt: string): Found | undefined {
   return frontMatter(withoutMark(prompt)) && findInText(prompt);
 }
@@ -43,12 +43,14 @@ function findInText(source: string): Found | undefined {
   const block = frontMatter(text);
   const yaml = block?.text ?? text;
   if (yaml.length > MAX_YAML_BYTES) {
-    throw fault(`the YAML of a sandbox configuration may have ${MAX_YAML_BYTES} characters, not ${yaml.length}`);
+    throw fault(
+      `the YAML of a sandbox configuration may have at most ${MAX_YAML_BYTES} characters, not ${yaml.length}`,
+    );
   }
   return findInYaml(yaml, block?.firstLine ?? 1, block !== undefined);
 }
 
-/** What stands between the first line, `---`, and the next such line. */
+/** The text between the first line, `---`, and the next such line. */
 function frontMatter(text: string): { text: string; firstLine: number } | undefined {
   const opening = /^(?:[ \t]*\r?\n)*---[ \t]*\r?\n/.exec(text);
   if (opening === null) return undefined;
@@ -56,7 +58,7 @@ function frontMatter(text: string): { text: string; firstLine: number } | undefi
   const closing = /^---[ \t]*\r?$/gm;
   closing.lastIndex = start;
   const end = closing.exec(text);
-  // One such line alone begins a YAML document.
+  // A single such line starts a YAML document.
   if (end === null) return undefined;
   return { text: text.slice(start, end.index), firstLine: opening[0].split('\n').length };
 }
@@ -64,7 +66,7 @@ function frontMatter(text: string): { text: string; firstLine: number } | undefi
 function findInYaml(yaml: string, firstLine: number, isPart: boolean): Found | undefined {
   const lines = new LineCounter();
   const lineAt = (offset: number) => lines.linePos(offset).line + firstLine - 1;
-  if (!isShallow(yaml)) throw fault('the YAML is nested deeper than any sandbox configuration');
+  if (!isShallow(yaml)) throw fault('the YAML is nested too deeply for a sandbox configuration');
   const document = parseDocument(yaml, { lineCounter: lines, prettyErrors: false, logLevel: 'error' });
   const [error] = document.errors;
   if (error) throw fault(`line ${lineAt(error.pos[0])}: not valid YAML: ${error.message}`);

@@ -1,10 +1,10 @@
-/** Waiting that a signal can end. What is waited for goes on by itself. */
+/** Waits for a promise until a signal aborts. The work behind the promise goes on. */
 export async function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (!signal) return promise;
   let onAbort = () => {};
   const aborted = new Promise<never>((_, reject) => {
     onAbort = () => reject(signal.reason);
-    // It may have aborted just now.
+    // It may have aborted before the listener was added.
     if (signal.aborted) onAbort();
     signal.addEventListener('abort', onAbort, { once: true });
   });

@@ -1,4 +1,4 @@
-/** Which backend a manager asks for. */
+/** Which backend a manager uses. */
 import { SandboxError } from '../errors';
 
 const BACKENDS = ['auto', 'docker', 'namespaces'] as const;
@@ -6,14 +6,14 @@ const BACKENDS = ['auto', 'docker', 'namespaces'] as const;
 type Backend = (typeof BACKENDS)[number];
 
 /**
- * What the program says, else what the environment says, else the best there is. A program that names an engine, or a
- * runtime that only engines have, has said it.
+ * The program's option, else the environment's, else `auto`. A program that names an engine's address or runtime means
+ * Docker.
  */
 export function backendOf(asked: unknown, engine: string | undefined, environment: NodeJS.ProcessEnv): Backend {
   const backend = asked ?? (engine === undefined ? environment.COFFERDAM_BACKEND || 'auto' : 'docker');
   const known = BACKENDS.find((name) => name === backend);
   if (known !== undefined) return known;
-  const source = asked === undefined ? ' of COFFERDAM_BACKEND' : '';
-  const message = `there is no backend ${JSON.stringify(backend)}${source}; use one of ${BACKENDS.join(', ')}`;
+  const source = asked === undefined ? ' (from COFFERDAM_BACKEND)' : '';
+  const message = `unknown backend ${JSON.stringify(backend)}${source}; use one of ${BACKENDS.join(', ')}`;
   throw new SandboxError('UNSUPPORTED', message, { backend });
 }

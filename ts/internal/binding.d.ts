@@ -11,6 +11,15 @@ export declare class NativeEvents {
   nextMany(cancel?: Cancel | undefined | null): Promise<NativeEvent[]>
 }
 
+export declare class NativeExecution {
+  /** At least one chunk; none after the end. */
+  nextMany(max: number): Promise<NativeChunk[]>
+  /** How it went; once. */
+  result(): Promise<NativeExecResult>
+  /** Ends the command with all that it started. */
+  kill(): Promise<void>
+}
+
 /** A file that is being read piece by piece. */
 export declare class NativeFileReader {
   /** The next piece; null at the end. */
@@ -29,10 +38,12 @@ export declare class NativeFileWriter {
 export declare class NativeManager {
   constructor(options: NativeManagerOptions)
   run(run: NativeRun, cancel?: Cancel | undefined | null): Promise<NativeRunResult>
-  /** As `run`, for somebody who listens to the program while it runs. */
-  runAloud(run: NativeRun, cancel?: Cancel | undefined | null): Promise<NativeRunning>
+  /** As `run`, but the output can be read while the program runs. */
+  runStreaming(run: NativeRun, cancel?: Cancel | undefined | null): Promise<NativeRunning>
   open(options: NativeOpen, onPull?: ((progress: NativePullProgress) => void) | null | undefined, cancel?: Cancel | undefined | null): Promise<NativeSandbox>
   get(id: string): Promise<NativeSandbox>
+  /** Whether a session of this name is never shared. */
+  isIsolated(session: string): boolean
   list(scope?: NativeScope | undefined | null): Promise<NativeSandboxInfo[]>
   info(): Promise<NativeEngineInfo>
   endScope(scope: NativeScope): Promise<number>
@@ -104,10 +115,14 @@ export declare class NativeSandbox {
   remove(path: string, recursive: boolean): Promise<boolean>
   get id(): string
   get key(): string
+  /** The session's name, as `open()` takes it. */
+  get session(): string
   get image(): string
   get workdir(): string
   get created(): boolean
   exec(command: NativeCommand, stdin?: Uint8Array | undefined | null, cancel?: Cancel | undefined | null): Promise<NativeExecResult>
+  /** Starts with the first read. */
+  execStreaming(command: NativeCommand, stdin?: Uint8Array | undefined | null, cancel?: Cancel | undefined | null): NativeExecution
   spawn(command: NativeCommand): Promise<NativeProcess>
   /** A process on a terminal; an empty command is the user's own shell. */
   terminal(command: NativeCommand, size: NativeTerminalSize): Promise<NativeProcess>
@@ -326,7 +341,7 @@ export interface NativeOpen {
   env: Record<string, string>
   user?: string
   limits: NativeLimits
-  network: boolean
+  network: 'off' | 'open'
   readOnlyRoot: boolean
   persist: boolean
   labels: Record<string, string>
@@ -440,6 +455,8 @@ export interface NativeS3 {
 export interface NativeSandboxInfo {
   id: string
   key: string
+  session: string
+  isolated: boolean
   image: string
   state: 'warm' | 'running' | 'paused' | 'stopped'
   workdir: string

@@ -1,14 +1,14 @@
 /**
- * The one way from a public method to a native call and back.
+ * The only way from a public method to a native call and back.
  *
- * A native error becomes a {@link SandboxError} whose stack points at the caller of the public method; an aborted call
- * rejects with the signal's own reason.
+ * A native error becomes a {@link SandboxError} whose stack points at the caller of the public method. An aborted call
+ * rejects with `signal.reason`.
  */
 import { SandboxError, type SandboxErrorCode } from '../errors';
 import type { Cancel } from './binding';
 import { newCancel } from './native';
 
-/** A place in the caller's code. Its text is only made when an error needs it. */
+/** A place in the caller's code. Its text is made only if an error needs it. */
 export interface CallSite {
   stack?: string;
 }
@@ -28,10 +28,10 @@ interface NativeError {
 
 const ABORTED = 'ABORTED';
 
-/** How a message ends where the machine is to blame. */
-export const SEE_DOCTOR = '. To see what is wrong here: npx cofferdam doctor';
+/** End of a message about a problem of the machine. */
+export const SEE_DOCTOR = '. To find out what is wrong, run: npx cofferdam doctor';
 
-/** Gives an error the stack of the public call. */
+/** Sets an error's stack to that of the public call. */
 export function at<E extends Error>(site: CallSite, error: E): E {
   const frames = site.stack?.split('\n').slice(1).join('\n');
   if (frames) error.stack = `${error.name}: ${error.message}\n${frames}`;
@@ -55,16 +55,20 @@ export async function call<T>(site: CallSite, make: () => Promise<T>): Promise<T
   }
 }
 
-/** As {@link call}, given up when `signal` aborts. */
+export function checkSignal(site: CallSite, signal: AbortSignal): void {
+  if (typeof signal?.addEventListener !== 'function') {
+    throw at(site, new SandboxError('INVALID_ARGUMENT', 'signal must be an AbortSignal'));
+  }
+}
+
+/** Same as {@link call}, but rejects with `signal.reason` when `signal` aborts. */
 export async function abortable<T>(
   site: CallSite,
   signal: AbortSignal | undefined,
   make: (cancel?: Cancel) => Promise<T>,
 ): Promise<T> {
   if (signal === undefined) return call(site, make);
-  if (typeof signal?.addEventListener !== 'function') {
-    throw at(site, new SandboxError('INVALID_ARGUMENT', 'signal must be an AbortSignal'));
-  }
+  checkSignal(site, signal);
   signal.throwIfAborted();
   const cancel = newCancel(signal);
   const onAbort = () => cancel.cancel();

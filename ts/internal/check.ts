@@ -1,4 +1,4 @@
-/** Checks of shape, at the border where types end. Checks of meaning are the core's. */
+/** Checks the shape of arguments, where types end. The core checks their meaning. */
 import { SandboxError } from '../errors';
 import type { Command } from '../options';
 
@@ -11,7 +11,7 @@ export function invalid(name: string, expected: string, value: unknown): Sandbox
   return new SandboxError('INVALID_ARGUMENT', `${name} must be ${expected}, not ${describe(value)}`);
 }
 
-/** A string that has a UTF-8 form: one without half of a surrogate pair. */
+/** A string that has a UTF-8 form: no lone surrogates. */
 export function text(name: string, value: unknown): string {
   if (typeof value !== 'string') throw invalid(name, 'a string', value);
   if (!value.isWellFormed()) throw invalid(name, 'well-formed Unicode', value);
@@ -28,10 +28,10 @@ export function command(value: unknown): string | string[] {
   return (value as Command[]).map((word, index) => text(`command[${index}]`, word));
 }
 
-/** A whole number of at least 0. */
+/** A non-negative integer. */
 export function count(name: string, value: unknown): number {
   if (typeof value !== 'number' || !Number.isInteger(value) || value < 0) {
-    throw invalid(name, 'a whole number of at least 0', value);
+    throw invalid(name, 'a non-negative integer', value);
   }
   return value;
 }
@@ -46,15 +46,15 @@ export function list(name: string, value: unknown): string[] {
   return value.map((entry, index) => text(`${name}[${index}]`, entry));
 }
 
-/** Milliseconds of at least 0. */
+/** A non-negative number of milliseconds. */
 export function millis(name: string, value: unknown): number {
   if (typeof value !== 'number' || Number.isNaN(value) || value < 0) {
-    throw invalid(name, 'a number of milliseconds of at least 0', value);
+    throw invalid(name, 'a non-negative number of milliseconds', value);
   }
   return value;
 }
 
-/** Milliseconds, where 0 and `Infinity` mean no limit, which is `undefined`. */
+/** Milliseconds; 0 and `Infinity` mean no limit, and become `undefined`. */
 export function timeout(name: string, value: unknown): number | undefined {
   if (value === undefined) return undefined;
   const ms = millis(name, value);
@@ -71,7 +71,7 @@ export function texts(name: string, value: Record<string, string> | undefined): 
 
 export function bytes(name: string, value: unknown): Uint8Array {
   if (typeof value === 'string') return Buffer.from(value);
-  // Not instanceof: under jest a Uint8Array may come from another realm.
+  // Not instanceof: in jest a Uint8Array may come from another realm.
   if (ArrayBuffer.isView(value)) return Buffer.from(value.buffer, value.byteOffset, value.byteLength);
   throw invalid(name, 'a string or a Uint8Array', value);
 }

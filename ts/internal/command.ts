@@ -1,4 +1,4 @@
-/** From the public options of a command to the native ones, with the defaults. */
+/** Converts the options of a command to the addon's form, with defaults, and the result back. */
 import type { Command, ExecOptions, ExecResult, SpawnOptions } from '../options';
 import type { NativeCommand, NativeExecResult } from './binding';
 import * as check from './check';

@@ -1,4 +1,4 @@
-/** Options from the environment. What the program says itself wins over it. */
+/** Options from environment variables. Options that the program sets take precedence. */
 import { SandboxError } from '../errors';
 
 const UNITS: Record<string, number> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
@@ -9,13 +9,13 @@ export function duration(name: string, value: string | undefined): number | unde
   if (value.trim() === 'never') return 0;
   const [, number, unit = 'ms'] = /^(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)?$/.exec(value.trim()) ?? [];
   if (number === undefined) {
-    const message = `${name} must be a time such as 500ms, 90s, 30m or 4h, or never; not ${JSON.stringify(value)}`;
+    const message = `${name} must be a time such as 500ms, 90s, 30m or 4h, or never, not ${JSON.stringify(value)}`;
     throw new SandboxError('INVALID_ARGUMENT', message);
   }
   return Number(number) * (UNITS[unit] ?? 1);
 }
 
-/** When sandboxes end by themselves unless the program says otherwise. */
+/** The timeouts of sandboxes, if the program sets none. */
 export function leaseFromEnvironment(environment: NodeJS.ProcessEnv) {
   return {
     idleTimeoutMs: duration('COFFERDAM_IDLE_TIMEOUT', environment.COFFERDAM_IDLE_TIMEOUT) ?? 30 * 60_000,

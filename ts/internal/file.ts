@@ -1,6 +1,6 @@
-/** One file's way between the public classes and the addon. */
+/** Reads and writes files through the addon. */
 import { posix } from 'node:path';
-import type { FileEntry, WriteOptions } from '../file';
+import type { FileEntry, StreamOptions, WriteOptions } from '../file';
 import { unlessAborted } from './abort';
 import type { Cancel, NativeEntry, NativeFileWriter, NativeSandbox, NativeWrite } from './binding';
 import { abortable, type CallSite, call } from './call';
@@ -34,7 +34,7 @@ export function toEntry({ path, fileType, sizeBytes, mode, mtimeMs, target }: Na
   return entry;
 }
 
-/** Writes a file piece by piece, as its source gives them. */
+/** Writes a file from a stream. */
 export async function writeStream(
   native: NativeSandbox,
   write: NativeWrite,
@@ -49,13 +49,13 @@ export async function writeStream(
   lost.catch(() => {});
   try {
     for (;;) {
-      // A source may stall for ever: the signal must still be heard, and the end of the sandbox.
+      // A source may stall forever: the signal and the end of the sandbox must still end the call.
       const next = await unlessAborted(Promise.race([pieces.next(), lost]), signal);
       if (next.done) return await writer.finish();
       await writer.write(check.bytes('a piece of data', next.value), cancel);
     }
   } catch (error) {
-    // Not waited for: a source that has stalled may not hear it either.
+    // Not awaited: a stalled source may not return either.
     pieces.return?.().catch(() => {});
     throw error;
   } finally {
@@ -64,12 +64,12 @@ export async function writeStream(
   }
 }
 
-/** A file piece by piece. */
+/** Reads a file as a stream. */
 export async function* pieces(
   native: NativeSandbox,
   site: CallSite,
   path: string,
-  options: { offset?: number; maxBytes?: number; signal?: AbortSignal },
+  options: StreamOptions,
 ): AsyncGenerator<Uint8Array, undefined> {
   const reader = await call(site, async () =>
     native.fileReader(

@@ -1,4 +1,4 @@
-/** A process that somebody follows: its input fed, its output told, its end on an abort. */
+/** Follows a process: feeds its input, calls back with its output, kills it on an abort. */
 import type { ExecOptions } from '../options';
 import type { Process } from '../process';
 import type { NativeProcess } from './binding';
@@ -11,15 +11,14 @@ export function isStream(stdin: Input | undefined): stdin is Exclude<Input, stri
 }
 
 /**
- * Input that the command does not want is not an error: it may end without reading it. A source that fails is one, and
- * ends the command.
+ * A command may end without reading its input: that is no error. A source that fails is one, and kills the command.
  */
 export async function feed(process: Process, input: Input): Promise<void> {
   if (isStream(input)) {
     try {
       for await (const piece of input as AsyncIterable<Uint8Array | string>) {
         const bytes = check.bytes('a piece of stdin', piece);
-        // Leaving the loop tells the source that nobody wants the rest.
+        // Leaving the loop ends the source.
         if (
           await process.write(bytes).then(
             () => false,
@@ -38,7 +37,7 @@ export async function feed(process: Process, input: Input): Promise<void> {
   await process.end().catch(() => {});
 }
 
-/** Calls back for each chunk. A callback that throws or rejects ends the process: nobody is left to hear it. */
+/** Calls back for each chunk. A callback that throws or rejects kills the process. */
 export async function follow(
   process: Process,
   options: Pick<ExecOptions, 'onStdout' | 'onStderr' | 'signal'>,
@@ -58,7 +57,7 @@ export async function follow(
   }
 }
 
-/** Ends the process when the signal aborts; gives what stops listening for that. */
+/** Kills the process when the signal aborts. Returns a function that cancels this. */
 export function endOnAbort(native: NativeProcess, signal: AbortSignal): () => void {
   const onAbort = () => {
     native.kill().catch(() => {});

@@ -1,4 +1,4 @@
-/** From what the engine records to what callers see. */
+/** Converts records of the addon to public types. */
 import type { EngineInfo, SandboxEvent, SandboxInfo } from '../options';
 import type { NativeEngineInfo, NativeEvent, NativeSandboxInfo } from './binding';
 
@@ -27,10 +27,10 @@ export function toSandboxEvent(native: NativeEvent): SandboxEvent {
   const { expiresAtMs, ...details } = JSON.parse(native.details);
   for (const name of Object.keys(details)) if (details[name] === null) delete details[name];
   return {
-    type: native.type as SandboxEvent['type'],
+    type: native.type,
     at: new Date(native.atMs),
     ...(native.sandboxId === undefined ? {} : { sandboxId: native.sandboxId, key: native.key }),
     ...details,
     ...(typeof expiresAtMs === 'number' ? { expiresAt: new Date(expiresAtMs) } : {}),
-  };
+  } as SandboxEvent;
 }

@@ -1,8 +1,8 @@
 /**
- * What happens, for the program's own log: structured, with the names of events for messages.
+ * Writes what happens to the program's own log: structured, with the names of events as messages.
  *
- * Must never break or delay a call: what a logger throws is dropped. Shows ids, names, sizes and codes, and of commands
- * and files nothing.
+ * Must never break or delay a call: errors of a logger are ignored. Logs ids, names, sizes and codes, never commands or
+ * files.
  */
 import { randomBytes } from 'node:crypto';
 import type { Logger } from '../logger';
@@ -16,15 +16,15 @@ import { errorType } from './telemetry';
 type Level = keyof Logger;
 type Fields = Record<string, unknown>;
 
-/** A log may be late by so much. */
-const LOOK_EVERY_MS = 100;
+/** How often events are polled. */
+const POLL_INTERVAL_MS = 100;
 
-/** How long a look waits for the addon's threads to answer. */
-const LOOK_FOR_MS = 5;
+/** How long a poll waits for the addon's threads to answer. */
+const POLL_TIMEOUT_MS = 5;
 
 const LEVELS: Level[] = ['debug', 'info', 'warn', 'error'];
 
-/** Which events are told, as what, and how loudly. Pulls are steps, told to who asked for them. */
+/** Which events are logged, at which level and by which name. Pulls are not: `onPullProgress` reports them. */
 const EVENTS: Partial<Record<SandboxEvent['type'], [Level, string]>> = {
   opened: ['info', 'sandbox_opened'],
   resumed: ['info', 'sandbox_resumed'],
@@ -54,36 +54,36 @@ export class Journal {
     try {
       this.#logger?.[level]?.(fields, message);
     } catch {
-      // A log that does not work is no reason for a call to fail.
+      // A broken logger must not fail a call.
     }
   }
 
   /**
-   * Writes down what happens from now on. A read that waits would keep the program alive: this one looks now and then
-   * instead. Listens to nothing where there is no logger.
+   * Logs what happens from now on. It polls, because a pending read would keep the program alive. Does nothing without a
+   * logger.
    */
   follow(listen: () => NativeEvents): void {
     if (this.#logger === undefined) return;
     const events = listen();
     this.#events = events;
     this.#timer = setInterval(() => {
-      this.#reading = this.#reading.then(() => this.#readWhatIsThere(events));
-    }, LOOK_EVERY_MS).unref();
+      this.#reading = this.#reading.then(() => this.#poll(events));
+    }, POLL_INTERVAL_MS).unref();
   }
 
-  async #readWhatIsThere(events: NativeEvents): Promise<void> {
+  async #poll(events: NativeEvents): Promise<void> {
     try {
       for (;;) {
-        const batch = await abortable({}, AbortSignal.timeout(LOOK_FOR_MS), (cancel) => events.nextMany(cancel));
+        const batch = await abortable({}, AbortSignal.timeout(POLL_TIMEOUT_MS), (cancel) => events.nextMany(cancel));
         if (batch.length === 0) return clearInterval(this.#timer);
         for (const event of batch) this.#event(toSandboxEvent(event));
       }
     } catch {
-      // Nothing more for now.
+      // No more events for now.
     }
   }
 
-  /** Writes down the rest, once there will be no more. */
+  /** Logs the remaining events, once the manager is closed. */
   async finish(): Promise<void> {
     const events = this.#events;
     if (!events) return;
@@ -95,17 +95,19 @@ export class Journal {
     }
   }
 
-  #event({ type, at, sandboxId, key, command: _, ...details }: SandboxEvent): void {
+  #event(event: SandboxEvent): void {
+    const { type, at, sandboxId, key, ...rest } = event;
+    const { command: _, ...details }: Fields = rest;
     const fields = { at, sandbox_id: sandboxId, key, ...snakeCased(details) };
-    if (type === 'warming') {
-      if (details.error !== undefined) this.#write('warn', fields, 'sandbox_warm_failed');
+    if (event.type === 'warming') {
+      if (event.error !== undefined) this.#write('warn', fields, 'sandbox_warm_failed');
       return;
     }
-    const told = EVENTS[type];
-    if (told) this.#write(told[0], fields, told[1]);
+    const entry = EVENTS[type];
+    if (entry) this.#write(entry[0], fields, entry[1]);
   }
 
-  /** A run from its start to its end, under one correlation id. */
+  /** Logs the start and the end of a run, under one correlation id. */
   async run(request: RunRequest, work: () => Promise<RunResult>): Promise<RunResult> {
     if (this.#logger === undefined) return work();
     const { runtime = 'python', image = runtime } = request;

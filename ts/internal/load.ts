@@ -1,20 +1,20 @@
 /**
- * One attempt after the other to load the addon for a platform, and an error that tells each reason for having none from
- * the others: they have different cures.
+ * Tries each place of the addon for a platform. If none works, the error tells the reasons apart, because they have
+ * different fixes.
  */
 import type * as Binding from './binding';
 import { SCOPE } from './package';
 import { PLATFORMS } from './platform';
 
-/** The oldest that the builds for Linux with glibc run on; what Node itself is built for is newer. */
+/** The oldest glibc that the Linux builds run on; Node's own builds need a newer one. */
 export const GLIBC_FLOOR = '2.17';
 
 type Require = (id: string) => unknown;
 
 /**
- * @param platform as `platformName()` has it
- * @param version of the main package: an addon of another one speaks of other arguments
- * @param require that of a module two folders below the package; in a program that was bundled, that of the bundle
+ * @param platform as returned by `platformName()`
+ * @param version of the main package: an addon of another version takes other arguments
+ * @param require of a module two folders below the package; in a bundled program, of the bundle
  */
 export function loadAddon(platform: string, version: string, require: Require): typeof Binding {
   const file = `../../${SCOPE}.${platform}.node`;
@@ -25,10 +25,10 @@ export function loadAddon(platform: string, version: string, require: Require): 
   if (inPackage.binding) return inPackage.binding;
   const besideBundle = attempt(`./${SCOPE}.${platform}.node`, version, require);
   if (besideBundle.binding) return besideBundle.binding;
-  const cure =
-    inCheckout.kind === 'missing' ? cureOfPackage(inPackage, platform, version, require) : cureOfCheckout(inCheckout);
+  const fix =
+    inCheckout.kind === 'missing' ? fixForPackage(inPackage, platform, version, require) : fixForCheckout(inCheckout);
   const tried = [inCheckout, inPackage, besideBundle].map(({ id, failure }) => `\n  ${id}: ${failure}`).join('');
-  throw new Error(`${SCOPE} ${version} has no native addon for ${platform}. ${cure}\nTried:${tried}`);
+  throw new Error(`${SCOPE} ${version} has no native addon for ${platform}. ${fix}\nTried:${tried}`);
 }
 
 interface Attempt {
@@ -52,7 +52,7 @@ function attempt(id: string, version: string, require: Require): Attempt {
   }
 }
 
-/** Bun and bundlers have words of their own; what names another module is a package that is broken inside. */
+/** Bun and bundlers have messages of their own. A message that names another module means a broken package. */
 function isMissing(code: string | undefined, message: string, id: string): boolean {
   if (message.includes('valid "main" entry')) return false;
   return (
@@ -64,23 +64,23 @@ function isMissing(code: string | undefined, message: string, id: string): boole
   );
 }
 
-function cureOfCheckout({ kind }: Attempt): string {
+function fixForCheckout({ kind }: Attempt): string {
   if (kind === 'other version') return 'The one built in this checkout is of another version: run "npm run build".';
   return 'The one built in this checkout cannot be loaded: run "npm run build" on this machine.';
 }
 
-function cureOfPackage({ kind, failure = '' }: Attempt, platform: string, version: string, require: Require): string {
+function fixForPackage({ kind, failure = '' }: Attempt, platform: string, version: string, require: Require): string {
   const name = `${SCOPE}-${platform}`;
   if (!PLATFORMS.includes(platform)) {
-    return `It is built for ${PLATFORMS.join(', ')}: run it on one of these, against a remote engine if need be.`;
+    return `It is built for ${PLATFORMS.join(', ')}: run it on one of these, with a remote engine if needed.`;
   }
   if (kind === 'other version') {
     return (
-      `${name} must be of the same version as ${SCOPE}: a lock file or an override keeps an old one. ` +
+      `${name} must be of the same version as ${SCOPE}: a lock file or an override pins an old one. ` +
       `Run "npm install ${SCOPE}@${version}", and remove any pin of ${name}.`
     );
   }
-  if (kind === 'broken') return cureOfBroken(failure, name, version);
+  if (kind === 'broken') return fixForBroken(failure, name, version);
   const others = PLATFORMS.filter((other) => other !== platform && isInstalled(`${SCOPE}-${other}`, require));
   if (others.length > 0) {
     return (
@@ -96,17 +96,17 @@ function cureOfPackage({ kind, failure = '' }: Attempt, platform: string, versio
   );
 }
 
-function cureOfBroken(failure: string, name: string, version: string): string {
+function fixForBroken(failure: string, name: string, version: string): string {
   if (/GLIBC_[\d.]+/.test(failure)) {
     return `It takes glibc ${GLIBC_FLOOR} or newer, and this system's is older: use a newer system or container image.`;
   }
   if (/noexec|failed to map segment|not permitted/i.test(failure)) {
-    return 'The system does not let code be loaded from that folder: is node_modules on a file system mounted noexec?';
+    return 'The system does not load code from that folder: is node_modules on a file system mounted noexec?';
   }
   return `The package ${name} is installed and cannot be loaded: install it again with "npm install --force ${name}@${version}".`;
 }
 
-/** Without loading it: its package.json is enough. */
+/** Looks at its package.json only, without loading it. */
 function isInstalled(name: string, require: Require): boolean {
   try {
     require(`${name}/package.json`);

@@ -1,4 +1,4 @@
-/** How often, how long and how much: the counters and histograms of what is observed. */
+/** Counters and histograms of observed calls. */
 import type { Attributes, Counter, Histogram, MeterProvider } from '@opentelemetry/api';
 import { packageVersion, SCOPE } from './package';
 
@@ -14,7 +14,7 @@ export type MeasuredKind = keyof typeof NAMES;
 
 type Instruments = Record<MeasuredKind, { count: Counter; duration: Histogram }> & { bytes: Histogram };
 
-/** Instruments belong to a provider, and a program may set that up after its first call. */
+/** By provider: a program may set one up after its first call. */
 const instruments = new WeakMap<MeterProvider, Instruments>();
 
 function instrumentsOf(provider: MeterProvider): Instruments {

@@ -1,7 +1,7 @@
 /**
  * Loads the native addon: beside the package in a checkout, else from the package of this platform.
  *
- * Not before it is needed: a program that only uses the fake manager of `cofferdam/testing` never loads it.
+ * Loads it on first use: a program that only uses the fake manager of `cofferdam/testing` never does.
  */
 import type * as Binding from './binding';
 import { loadAddon } from './load';
@@ -15,7 +15,7 @@ export function addon(): typeof Binding {
   return loaded;
 }
 
-/** The addon's own, with the signal it stands for. Without an addon there is only a fake to hear of it, by the signal. */
+/** The addon's `Cancel` with its signal. Without an addon there is only a fake, which uses the signal. */
 export function newCancel(signal?: AbortSignal): SignalledCancel {
   return Object.assign(loaded ? new loaded.Cancel() : { cancel() {} }, { signal });
 }

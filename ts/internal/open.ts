@@ -1,8 +1,11 @@
-/** From the options of a manager and of `open()` to what the native side takes. */
+/** Converts the options of a manager and of `open()` to the addon's form. */
 import { SandboxError } from '../errors';
 import type { Limits, OpenOptions, Packages, TlsOptions } from '../options';
 import type { NativeLimits, NativeOpen, NativePackages, NativeScope, NativeWarm } from './binding';
 import * as check from './check';
+import { toNativeNetwork } from './network';
+
+const MAX_WARM = 64;
 
 export function merge(defaults: OpenOptions, options: OpenOptions): OpenOptions {
   return {
@@ -48,15 +51,15 @@ export function toNativeLimits(name: string, limits: Limits = {}): NativeLimits 
   };
 }
 
-/** What to keep ready: as an `open()` with the defaults and this image would be. */
+/** The warm pool: what an `open()` with the defaults and this image would create. */
 export function toNativeWarm(defaults: OpenOptions, warm: Record<string, number> = {}): NativeWarm[] {
   check.object('warm', warm);
   return Object.entries(warm).map(([image, count]) => {
-    const most = 64;
-    if (check.count(`warm.${image}`, count) > most) throw check.invalid(`warm.${image}`, `at most ${most}`, count);
+    if (check.count(`warm.${image}`, count) > MAX_WARM)
+      throw check.invalid(`warm.${image}`, `at most ${MAX_WARM}`, count);
     if (defaults.persist) {
       const message =
-        'warm sandboxes cannot have a persistent workspace: leave defaults.persist out, and give persist: true to open()';
+        'warm sandboxes cannot have a persistent workspace: remove defaults.persist, and pass persist: true to open()';
       throw new SandboxError('INVALID_ARGUMENT', message);
     }
     return { open: toNativeOpen(merge(defaults, { image })), count };
@@ -77,7 +80,6 @@ function toNativePackages(packages: Packages = {}): NativePackages {
 export function toNativeOpen(options: OpenOptions): NativeOpen {
   const { scope = {}, network = false, pull = 'missing' } = options;
   check.optionalFunction('onPullProgress', options.onPullProgress);
-  if (typeof network !== 'boolean') check.object('network', network);
   if (!['missing', 'always', 'never'].includes(pull)) {
     throw check.invalid('pull', '"missing", "always" or "never"', pull);
   }
@@ -89,7 +91,7 @@ export function toNativeOpen(options: OpenOptions): NativeOpen {
     env: check.texts('env', options.env),
     user: check.optionalText('user', options.user),
     limits: toNativeLimits('limits', options.limits),
-    network: check.boolean('network', typeof network === 'boolean' ? network : network.enabled),
+    network: toNativeNetwork(network),
     readOnlyRoot: check.boolean('readOnlyRoot', options.readOnlyRoot ?? false),
     persist: check.boolean('persist', options.persist ?? false),
     labels: check.texts('labels', options.labels),

@@ -1,8 +1,8 @@
-/** A process's output as it comes, a batch per native call. */
+/** A process's output as it arrives, one batch per native call. */
 import type { NativeChunk, NativeProcess } from './binding';
 import { type CallSite, call } from './call';
 
-/** Enough to fill a window, so that a fast stream costs few promises. */
+/** Fills a window, so that a fast stream costs few promises. */
 const BATCH = 32;
 
 /** Leaving early stops reading, not the process. */

@@ -1,4 +1,4 @@
-/** What this package is called, and which one it is: not the addon's word for it, which need not be loaded. */
+/** The name and the version of this package, without loading the addon. */
 export const SCOPE = 'cofferdam';
 
 let version: string | undefined;

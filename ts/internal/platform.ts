@@ -1,10 +1,10 @@
 /**
- * Which build of the addon this process can load: the system, the processor and, on Linux, the C library that the process
- * itself runs on. That is not always the machine's: a Node of musl runs on Debian too, and one of glibc on Alpine.
+ * Which build of the addon this process can load: the system, the processor and, on Linux, the C library of the process.
+ * That is not always the machine's own: a musl Node also runs on Debian, and a glibc Node on Alpine.
  */
 import { readFileSync } from 'node:fs';
 
-/** Every build there is, by the name that its package ends in. */
+/** Every build, by the suffix of its package. */
 export const PLATFORMS = [
   'linux-x64-gnu',
   'linux-arm64-gnu',
@@ -16,13 +16,13 @@ export const PLATFORMS = [
   'win32-arm64-msvc',
 ];
 
-/** What a process can say of itself; a test says it for another one. */
+/** What a process knows of itself; tests replace it. */
 export interface Machine {
   platform: string;
   arch: string;
-  /** The text of a file, if there is one and it may be read. */
+  /** The text of a file, if it exists and is readable. */
   read(path: string): string | undefined;
-  /** The version of glibc in Node's report on the process; not there in other runtimes, empty on musl. */
+  /** The glibc version in Node's process report; undefined in other runtimes, empty on musl. */
   reportedGlibc(): string | undefined;
 }
 
@@ -34,11 +34,11 @@ export function platformName(machine: Machine = thisMachine): string {
 }
 
 function libc(machine: Machine): 'gnu' | 'musl' {
-  // Shared objects of this very process: the one answer that a container, a wrapper or a second libc cannot make wrong.
+  // Shared objects of this process: the only answer that a container, a wrapper or a second libc cannot falsify.
   const mapped = machine.read('/proc/self/maps');
   if (mapped && /\/(ld-musl-|libc\.musl-)/.test(mapped)) return 'musl';
   if (mapped && /\/(ld-linux|ld-2\.|libc\.so\.6|libc-2\.)/.test(mapped)) return 'gnu';
-  // No /proc, or none that may be read, as in Deno without --allow-all.
+  // No readable /proc, as in Deno without --allow-all.
   const reported = machine.reportedGlibc();
   if (reported !== undefined) return reported ? 'gnu' : 'musl';
   return machine.read('/usr/bin/ldd')?.includes('musl') ? 'musl' : 'gnu';
@@ -57,7 +57,7 @@ const thisMachine: Machine = {
   reportedGlibc() {
     const { report } = process as { report?: NodeJS.ProcessReport & { excludeNetwork?: boolean } };
     if (!report) return undefined;
-    // With the network in it, a report asks the DNS for the name of every open connection.
+    // With network, a report resolves the name of every open connection.
     const { excludeNetwork } = report;
     report.excludeNetwork = true;
     try {

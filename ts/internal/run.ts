@@ -1,4 +1,4 @@
-/** From the public request of a run to the native one, with the defaults, and back. */
+/** Converts a run request to the addon's form, with defaults, and the result back. */
 import type { OpenOptions, RunRequest, RunResult } from '../options';
 import { Process } from '../process';
 import type { Cancel, NativeManager, NativeRun, NativeRunResult } from './binding';
@@ -14,7 +14,7 @@ const MAX_ARTIFACTS = 100;
 const RUNTIMES = ['python', 'node', 'bash'];
 
 /**
- * Of a manager's defaults, a run takes all but what is about sessions, and the image: without one, the runtime says which.
+ * A run takes the manager's defaults, except those of sessions and the image: without an image, the runtime selects it.
  */
 export function toNativeRun(defaults: OpenOptions, request: RunRequest): NativeRun {
   const { runtime = 'python' } = check.object('request', request);
@@ -36,19 +36,19 @@ export function toNativeRun(defaults: OpenOptions, request: RunRequest): NativeR
   };
 }
 
-/** Tells what the program prints while it runs. The sandbox stays until all of it was told. */
-export async function runAloud(
+/** Calls back with the program's output while it runs. The sandbox stays until all of it was delivered. */
+export async function runStreaming(
   manager: NativeManager,
   run: NativeRun,
   callbacks: Pick<RunRequest, 'onStdout' | 'onStderr' | 'signal'>,
   cancel: Cancel | undefined,
 ): Promise<NativeRunResult> {
-  const running = await manager.runAloud(run, cancel);
+  const running = await manager.runStreaming(run, cancel);
   const program = await running.program();
   try {
     if (program) await follow(new Process(program), callbacks);
   } catch (error) {
-    // With the program that nobody listens to any more, its sandbox.
+    // The callback failed and the program was killed: its sandbox ends with it.
     await running.result().catch(() => {});
     throw error;
   }

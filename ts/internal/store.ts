@@ -1,4 +1,4 @@
-/** From the public options of an object store to the native ones, with what the environment adds. */
+/** Converts the options of an object store to the addon's form, completed from the environment. */
 import { SandboxError } from '../errors';
 import type { ObjectStoreOptions } from '../options';
 import type { NativeNats, NativeS3, NativeStore } from './binding';
@@ -27,7 +27,7 @@ function toNativeNats(options: NatsOptions): NativeNats {
   const servers = Array.isArray(options.servers) ? options.servers : [options.servers];
   if (servers.length === 0) throw check.invalid('store.servers', 'at least one address', '');
   if ((options.user === undefined) !== (options.password === undefined)) {
-    throw new SandboxError('INVALID_ARGUMENT', 'store.user and store.password go together: give both, or neither');
+    throw new SandboxError('INVALID_ARGUMENT', 'store.user and store.password must be given together');
   }
   return {
     servers: servers.map((server) => secret('store.servers', server)),
@@ -40,7 +40,7 @@ function toNativeNats(options: NatsOptions): NativeNats {
   };
 }
 
-/** Credentials come whole from one place: those of the program, or those of the environment. */
+/** Credentials come from one place as a whole: the program or the environment. */
 function toNativeS3(options: S3Options, environment: NodeJS.ProcessEnv): NativeS3 {
   const own = options.accessKeyId !== undefined || options.secretAccessKey !== undefined;
   const accessKeyId = own ? options.accessKeyId : environment.AWS_ACCESS_KEY_ID;
@@ -79,10 +79,10 @@ function prefix(value: string | undefined): string {
   return check.text('store.prefix', value ?? '');
 }
 
-/** As `check.text`, without ever showing the value. */
+/** Same as `check.text`, but never shows the value. */
 function secret(label: string, value: unknown): string {
   if (typeof value === 'string' && value !== '' && value.isWellFormed()) return value;
-  throw new SandboxError('INVALID_ARGUMENT', `${label} must be a string that is not empty`);
+  throw new SandboxError('INVALID_ARGUMENT', `${label} must be a non-empty string`);
 }
 
 function optionalSecret(label: string, value: unknown): string | undefined {

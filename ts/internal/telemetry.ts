@@ -1,24 +1,24 @@
 /**
- * Spans and metrics of what callers do, where the program has `@opentelemetry/api`; nothing at all where it has not.
+ * Spans and metrics of calls, if the program has `@opentelemetry/api`; else nothing.
  *
- * Must never change what a call does or how it fails, and never show what a command, a file or a variable holds: commands,
- * paths and messages of errors only where the program asked for `details`, contents and environment not even then.
+ * Must never change what a call does or how it fails, and never expose contents: commands, paths and error messages appear
+ * only with `details`, file contents and environment variables never.
  */
 import type { Attributes, Span } from '@opentelemetry/api';
 import { SandboxError } from '../errors';
-import type { Command, ExecResult, RunResult } from '../options';
+import type { Command, ExecResult, RunResult, TelemetryOptions } from '../options';
 import * as check from './check';
 import { type MeasuredKind, measure } from './metrics';
 import { packageVersion, SCOPE } from './package';
 
 type OpenTelemetry = typeof import('@opentelemetry/api');
 
-/** Enough to know a command again. */
+/** Enough to recognize a command. */
 const MAX_DETAIL = 1024;
 
 let api: OpenTelemetry | null | undefined;
 
-/** Looked for once, with the first call that could use it. */
+/** Loaded once, at the first call that can use it. */
 function openTelemetry(): OpenTelemetry | null {
   if (api === undefined) {
     try {
@@ -32,38 +32,38 @@ function openTelemetry(): OpenTelemetry | null {
 
 export interface Activity {
   kind: MeasuredKind;
-  /** Of the span. */
+  /** Name of the span. */
   name: string;
-  /** Of the metrics: few values each. */
+  /** Attributes of the metrics, with few values each. */
   labels: Attributes;
-  /** Of the span, from its start. */
+  /** Attributes of the span at its start. */
   attributes: Attributes;
 }
 
-/** How it went. */
+/** How a call ended. */
 export interface Outcome {
-  /** What went wrong, as `error.type`; nothing did where there is none. */
+  /** The `error.type`; absent on success. */
   error?: string;
   attributes: Attributes;
   labels?: Attributes;
-  /** Parts of it, one after the other from its start: children of its span. */
+  /** Consecutive phases from its start: children of its span. */
   phases?: readonly { name: string; durationMs: number }[];
-  /** Where bytes were carried. */
+  /** Bytes transferred, for transfers. */
   bytes?: number;
 }
 
-/** What one manager and all that it opens tell. */
+/** The telemetry of one manager and its sandboxes. */
 export class Telemetry {
   readonly #isOn: boolean;
   readonly #hasDetails: boolean;
 
-  constructor(options: false | { details?: boolean } = {}) {
+  constructor(options: false | TelemetryOptions = {}) {
     this.#isOn = options !== false;
     this.#hasDetails =
       options !== false && check.boolean('telemetry.details', check.object('telemetry', options).details ?? false);
   }
 
-  /** Does the work; `activity` and `outcome` are only asked where somebody may want to know. */
+  /** Does the work; `activity` and `outcome` are called only if telemetry is on. */
   observed<T>(activity: () => Activity, work: () => Promise<T>, outcome: (result: T) => Outcome): Promise<T> {
     const otel = this.#isOn ? openTelemetry() : null;
     return otel === null ? work() : this.#observed(otel, activity(), work, outcome);
@@ -75,7 +75,7 @@ export class Telemetry {
     work: () => Promise<T>,
     outcome: (result: T) => Outcome,
   ): Promise<T> {
-    // Both ends are said, so that phases begin where the span does, and durations are finer than the wall clock.
+    // With explicit times, phases begin where the span does, and durations are finer than the wall clock.
     const startTime = Date.now();
     const began = performance.now();
     const span = otel.trace.getTracer(SCOPE, packageVersion()).startSpan(name, { attributes, startTime });
@@ -110,7 +110,7 @@ export class Telemetry {
     }
   }
 
-  /** What a span may say only where the program asked for it. */
+  /** An attribute that appears only with `details`. */
   details(name: string, value: Command): Attributes {
     if (!this.#hasDetails) return {};
     const text = typeof value === 'string' ? value : JSON.stringify(value);
@@ -118,18 +118,18 @@ export class Telemetry {
   }
 }
 
-/** Of what has no manager to say otherwise. */
+/** For objects without a manager. */
 export const standard = new Telemetry();
 
 const owners = new WeakMap<object, Telemetry>();
 
-/** Lets others who work for a manager tell as it does. */
+/** Registers a manager's telemetry, for its tools. */
 export function telemetryFor(manager: object, telemetry: Telemetry): Telemetry {
   owners.set(manager, telemetry);
   return telemetry;
 }
 
-/** The call of a tool of a manager's: its span has the tool's name, and all that the tool does is below it. */
+/** Observes a tool call of a manager: its span has the tool's name and is the parent of what the tool does. */
 export function observedTool<R extends object>(manager: object, tool: string, work: () => Promise<R>): Promise<R> {
   const attributes = { 'gen_ai.operation.name': 'execute_tool', 'gen_ai.tool.name': tool };
   return (owners.get(manager) ?? standard).observed(
@@ -142,7 +142,7 @@ export function observedTool<R extends object>(manager: object, tool: string, wo
   );
 }
 
-/** Which sandbox. */
+/** Attributes of a sandbox. */
 export function about({ id, key, image }: { id: string; key: string; image: string }): Attributes {
   return { 'sandbox.id': id, 'sandbox.key': key, 'sandbox.image': image };
 }
@@ -196,13 +196,13 @@ export function transferOutcome(result: { bytes?: number; sizeBytes?: number; fi
   return { bytes, attributes: { 'sandbox.transfer.bytes': bytes, 'sandbox.transfer.files': result.files ?? 1 } };
 }
 
-/** Seconds, as the attribute wants them; left out where there is no limit. */
+/** In seconds; absent if there is no limit. */
 export function timeoutSeconds(timeoutMs: number | undefined): Attributes {
   const isLimit = typeof timeoutMs === 'number' && timeoutMs > 0 && Number.isFinite(timeoutMs);
   return isLimit ? { 'sandbox.timeout_seconds': timeoutMs / 1000 } : {};
 }
 
-/** What kind of error it is, and nothing of what it says. */
+/** The kind of an error, without its message. */
 export function errorType(error: unknown): string {
   const { code, name } = (error ?? {}) as { code?: unknown; name?: unknown };
   if (error instanceof SandboxError) return error.code;

@@ -1,4 +1,4 @@
-/** What clients may show a user, or decide by, before they call a tool: hints, never a protection. */
+/** Hints that clients may show a user, or use, before they call a tool. They protect nothing. */
 import type { ToolAnnotations } from '@modelcontextprotocol/sdk/types.js';
 
 const READS = { readOnlyHint: true };
@@ -22,7 +22,7 @@ const BY_NAME: Readonly<Record<string, ToolAnnotations>> = {
   sandbox_close: { title: 'Close the sandbox', ...REPLACES, idempotentHint: true },
 };
 
-/** Of a tool by its name. A sandbox without network reaches nothing outside of itself. */
+/** The annotations of a tool. A sandbox without network reaches nothing outside itself. */
 export function annotationsOf(name: string, network: boolean | undefined): ToolAnnotations {
   return { ...(BY_NAME[name] ?? REPLACES), ...(network !== undefined && { openWorldHint: network }) };
 }

@@ -7,7 +7,7 @@ const INVALID_REQUEST = -32600;
 export type Body = { json: unknown } | { problem: string; status: number; code: number };
 
 export async function readJson(request: IncomingMessage, maxBytes: number): Promise<Body> {
-  const tooLong = { problem: `a request may have at most ${maxBytes} bytes`, status: 413, code: INVALID_REQUEST };
+  const tooLong = { problem: `the request has more than ${maxBytes} bytes`, status: 413, code: INVALID_REQUEST };
   if (Number(request.headers['content-length']) > maxBytes) return tooLong;
   const pieces: Buffer[] = [];
   let length = 0;
@@ -19,6 +19,6 @@ export async function readJson(request: IncomingMessage, maxBytes: number): Prom
   try {
     return { json: JSON.parse(Buffer.concat(pieces).toString()) };
   } catch {
-    return { problem: 'the request is no JSON', status: 400, code: PARSE_ERROR };
+    return { problem: 'the request is not JSON', status: 400, code: PARSE_ERROR };
   }
 }

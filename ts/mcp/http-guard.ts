@@ -1,8 +1,7 @@
 /**
- * Who may speak to the HTTP server at all: checked before anything of a request but its head is read.
+ * Access control of the HTTP server, checked before the body of a request is read.
  *
- * A page in a browser may not, whatever name it made point here (DNS rebinding); beyond loopback nobody may without the
- * token.
+ * Browser pages have no access, whatever host name they use (DNS rebinding). Other machines need the token.
  */
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
@@ -10,22 +9,26 @@ import { SandboxError } from '../errors';
 import * as check from '../internal/check';
 
 const LOOPBACK = ['localhost', '127.0.0.1', '[::1]'];
-/** What clients send beyond what every page may. */
+/** Headers that clients send beyond those that every page may. */
 const ASKED_HEADERS = 'Authorization, Content-Type, Last-Event-ID, Mcp-Protocol-Version, Mcp-Session-Id';
 const EVERY_ADDRESS = ['0.0.0.0', '::', '[::]'];
 
 export interface GuardOptions {
-  /** Where the server listens. */
+  /**
+   * The address to listen on.
+   *
+   * @default '127.0.0.1'
+   */
   host: string;
-  /** What clients must show as `Authorization: Bearer …`. Needed where others than this machine can connect. */
+  /** The token that clients must send as `Authorization: Bearer …`. Required where other machines can connect. */
   token?: string;
-  /** Names by which clients may call the server, beyond loopback's and that of `host`. */
+  /** Host names that clients may use, in addition to loopback and `host`. */
   allowedHosts?: readonly string[];
-  /** Origins of pages that may call the server from a browser: `https://app.example.com`. */
+  /** Origins of browser pages that may call the server: `https://app.example.com`. */
   allowedOrigins?: readonly string[];
 }
 
-/** Why a request is turned away. */
+/** Why a request is refused. */
 export interface Refusal {
   status: 401 | 403;
   message: string;
@@ -33,7 +36,7 @@ export interface Refusal {
 
 export class Guard {
   readonly #token: Buffer | undefined;
-  /** None where every name may be: the token is what guards then. */
+  /** `undefined` allows every name: then the token protects the server. */
   readonly #hosts: ReadonlySet<string> | undefined;
   readonly #origins: ReadonlySet<string>;
 
@@ -45,7 +48,7 @@ export class Guard {
       );
     }
     if (token === undefined && !isLoopback(host)) {
-      const message = `listening on ${host} lets other machines run commands here: give a token, or listen on 127.0.0.1`;
+      const message = `listening on ${host} lets other machines run commands here: set a token, or listen on 127.0.0.1`;
       throw new SandboxError('INVALID_ARGUMENT', message, { host });
     }
     const named = check.list('allowedHosts', allowedHosts).map((name) => name.toLowerCase());
@@ -61,7 +64,7 @@ export class Guard {
     this.#origins = new Set(check.list('allowedOrigins', allowedOrigins).map((origin) => origin.toLowerCase()));
   }
 
-  /** Nothing, for a request that may go on. */
+  /** `undefined` for a request that is allowed. */
   refuse({ method, headers }: IncomingMessage): Refusal | undefined {
     const host = hostnameOf(headers.host);
     if (host === undefined || (this.#hosts && !this.#hosts.has(host))) {
@@ -73,15 +76,15 @@ export class Guard {
     if (headers.origin !== undefined && !this.#isAllowedOrigin(headers.origin)) {
       return { status: 403, message: `pages of ${JSON.stringify(headers.origin)} may not call this server` };
     }
-    // Browsers ask beforehand, without the token, what a page may send.
-    const isAsking = method === 'OPTIONS' && headers.origin !== undefined;
-    if (this.#token && !isAsking && !this.#isToken(headers.authorization)) {
+    // A preflight request of a browser has no token.
+    const isPreflight = method === 'OPTIONS' && headers.origin !== undefined;
+    if (this.#token && !isPreflight && !this.#isToken(headers.authorization)) {
       return { status: 401, message: 'send the token of this server as "Authorization: Bearer <token>"' };
     }
     return undefined;
   }
 
-  /** The headers by which a browser lets a page of an allowed origin go on, and no other page. */
+  /** CORS headers, for pages of allowed origins only. */
   grant({ headers: { origin } }: IncomingMessage): Record<string, string> {
     if (origin === undefined || !this.#origins.has(origin.toLowerCase())) return {};
     return {
@@ -93,7 +96,7 @@ export class Guard {
     };
   }
 
-  /** Programs on this machine may say that they are on loopback; a page there is not granted anything by that. */
+  /** Programs on this machine may send a loopback origin. A page there gets no CORS headers. */
   #isAllowedOrigin(origin: string): boolean {
     const host = hostnameOf(/^https?:\/\/(.*)$/i.exec(origin)?.[1]);
     return (host !== undefined && LOOPBACK.includes(host)) || this.#origins.has(origin.toLowerCase());
@@ -101,7 +104,7 @@ export class Guard {
 
   #isToken(authorization = ''): boolean {
     const [, shown = ''] = /^Bearer +(\S+) *$/i.exec(authorization) ?? [];
-    // Of equal length by their digests, so that neither the length nor the place of a difference takes its own time.
+    // Digests have equal length, so that the time depends on neither the length nor the place of a difference.
     return this.#token !== undefined && timingSafeEqual(digest(shown), this.#token);
   }
 }
@@ -114,7 +117,7 @@ function digest(token: string): Buffer {
   return createHash('sha256').update(token).digest();
 }
 
-/** The name in a `Host` header or behind the scheme of an origin, without its port. */
+/** The host name in a `Host` header or an origin, without its port. */
 function hostnameOf(host = ''): string | undefined {
   return /^(\[[0-9a-f:.]+\]|[^:@/?#[\]\s]+)(:\d+)?$/i.exec(host)?.[1]?.toLowerCase();
 }

@@ -1,8 +1,8 @@
 /**
- * One client over HTTP: its server, its transport, and whether it is still there.
+ * One client over HTTP: its server, its transport, and whether it is still connected.
  *
- * A client is there while one of its requests is open: a call it waits for, or its stream of notifications. With none, it
- * has the idle time to come back.
+ * A client is connected while one of its requests is open: a call, or its stream of notifications. Without one, it has the
+ * idle time to return.
  */
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
@@ -17,9 +17,9 @@ import { createMcpServer, type McpServerOptions } from './server';
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 export class HttpSession {
-  /** Random: who does not know it cannot speak for the client. */
+  /** Random, so that nobody else can act as the client. */
   readonly id = randomUUID();
-  /** When the session is over, its sandbox closed. */
+  /** Resolves when the session is over and its sandbox is closed. */
   readonly ended: Promise<void>;
   readonly #server: McpServer;
   readonly #transport: StreamableHTTPServerTransport;
@@ -46,18 +46,18 @@ export class HttpSession {
     });
   }
 
-  /** Whether the transport took the client's first request for what it should be. */
+  /** Whether the transport accepted the client's first request. */
   get isInitialized(): boolean {
     return this.#transport.sessionId !== undefined;
   }
 
   async connect(): Promise<void> {
-    // Nothing answers a call that was cancelled: its stream would stay open for as long as the session, as older SDKs have it.
+    // A cancelled call gets no answer. With older SDKs its stream would stay open as long as the session.
     this.#transport.onmessage = (message) => {
       const cancelled = CancelledNotificationSchema.safeParse(message).data?.params.requestId;
       if (cancelled !== undefined) this.#transport.closeSSEStream?.(cancelled);
     };
-    // Its optional callbacks are spelled without `undefined`.
+    // The types of its optional callbacks lack `undefined`.
     await this.#server.connect(this.#transport as Transport);
   }
 
@@ -73,7 +73,7 @@ export class HttpSession {
     await this.#transport.handleRequest(request, response, json);
   }
 
-  /** Ends its calls and its session. A sandbox that cannot be closed is left to its own lease. Twice is fine. */
+  /** Ends its calls and its session. A sandbox that cannot be closed ends by its lease. Idempotent. */
   close(): Promise<void> {
     clearTimeout(this.#idle);
     this.#closing ??= this.#server

@@ -1,8 +1,8 @@
 /**
- * MCP over streamable HTTP: many clients, each with a server and a session of its own.
+ * MCP over streamable HTTP. Each client has its own server and session.
  *
- * Invariant: every session ends: with `DELETE`, with the server, or when its client has had no request open for the idle
- * time, however it went away.
+ * Invariant: every session ends: with `DELETE`, with the server, or when its client has had no open request for the idle
+ * time.
  */
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
@@ -21,24 +21,40 @@ const METHODS = ['POST', 'GET', 'DELETE', 'OPTIONS'];
 const PORT = 8808;
 const MAX_BODY_BYTES = 4 * 1024 * 1024;
 const MAX_CLIENTS = 64;
-/** As long as a sandbox itself waits for its next use. */
+/** The same as the idle timeout of a sandbox. */
 const CLIENT_IDLE_MS = 30 * 60_000;
 
-/** JSON-RPC's codes for what is wrong outside of a call. */
+/** JSON-RPC codes for errors outside a call. */
 const SERVER_ERROR = -32000;
 const SESSION_NOT_FOUND = -32001;
 
 /** Options of {@link serveHttp}. */
 export interface McpHttpOptions extends McpServerOptions, Partial<GuardOptions> {
-  /** 8808 unless told; 0 for any that is free. */
+  /**
+   * The port to listen on; 0 picks a free one.
+   *
+   * @default 8808
+   */
   port?: number;
-  /** The longest request; 4 MiB unless told. */
+  /**
+   * The maximum size of a request.
+   *
+   * @default 4_194_304
+   */
   maxBodyBytes?: number;
-  /** How many clients at once; 64 unless told. */
+  /**
+   * The maximum number of clients at the same time.
+   *
+   * @default 64
+   */
   maxClients?: number;
-  /** A client that has had no request open for so long is taken for gone; 30 minutes unless told, 0 for never. */
+  /**
+   * A client without an open request for this time is considered gone. 0 means never.
+   *
+   * @default 1_800_000
+   */
   clientIdleMs?: number;
-  /** Told of what went wrong beside the calls. */
+  /** Called with errors outside of calls. */
   onError?: (error: Error) => void;
 }
 
@@ -46,14 +62,14 @@ export interface McpHttpOptions extends McpServerOptions, Partial<GuardOptions> 
 export interface McpHttpServer extends AsyncDisposable {
   /** `http://127.0.0.1:8808/mcp` */
   readonly url: string;
-  /** How many clients there are. */
+  /** The number of clients. */
   readonly clients: number;
-  /** Ends it with all its clients' sessions. */
+  /** Closes the server and the sessions of all clients. */
   close(): Promise<void>;
 }
 
 /**
- * Serves clients over HTTP, on loopback unless told. Each has its own session, unless `scope` shares one.
+ * Serves clients over HTTP, on loopback by default. Each client has its own session, unless `scope` shares one.
  *
  * @example
  * ```ts
@@ -93,7 +109,7 @@ class HttpServer implements McpHttpServer {
     this.#maxClients = check.count('maxClients', maxClients ?? MAX_CLIENTS);
     this.#clientIdleMs = check.timeout('clientIdleMs', clientIdleMs ?? CLIENT_IDLE_MS);
     this.#onError = onError;
-    // What is wrong with the options is said now, and not to the first client.
+    // Rejects wrong options now, not when the first client connects.
     createMcpServer(manager, context);
   }
 
@@ -134,11 +150,11 @@ class HttpServer implements McpHttpServer {
         return refuse(response, refusal.status, refusal.message);
       }
       const [path] = (request.url ?? '').split('?');
-      if (path !== PATH) return refuse(response, 404, `there is nothing at ${path}; the server is at ${PATH}`);
+      if (path !== PATH) return refuse(response, 404, `${path} not found; the server is at ${PATH}`);
       await this.#serve(request, response);
     } catch (error) {
       this.#onError?.(error as Error);
-      refuse(response, 500, 'the server failed; its log says why');
+      refuse(response, 500, 'internal error; see the log of the server');
     }
   }
 
@@ -152,9 +168,9 @@ class HttpServer implements McpHttpServer {
     const id = request.headers['mcp-session-id'];
     const session = typeof id === 'string' ? this.#sessions.get(id) : undefined;
     if (id !== undefined && !session) {
-      return refuse(response, 404, 'this session is over; initialize a new one', SESSION_NOT_FOUND);
+      return refuse(response, 404, 'this session has ended; initialize a new one', SESSION_NOT_FOUND);
     }
-    // Here, so that the answer comes when its sandbox is gone.
+    // Answers when the sandbox is gone.
     if (session && method === 'DELETE') {
       await session.close();
       response.writeHead(204).end();
@@ -162,13 +178,13 @@ class HttpServer implements McpHttpServer {
     }
     if (method !== 'POST') {
       if (session) return session.handle(request, response);
-      return refuse(response, 400, 'send the Mcp-Session-Id that initialize gave');
+      return refuse(response, 400, 'send the Mcp-Session-Id that initialize returned');
     }
     const body = await readJson(request, this.#maxBodyBytes);
     if ('problem' in body) return refuse(response, body.status, body.problem, body.code);
     if (session) return session.handle(request, response, body.json);
     if (!isInitializeRequest(body.json)) {
-      return refuse(response, 400, 'send initialize first, and then the Mcp-Session-Id that it gave');
+      return refuse(response, 400, 'send initialize first, then the Mcp-Session-Id that it returned');
     }
     await this.#initialize(request, response, body.json);
   }
@@ -177,7 +193,7 @@ class HttpServer implements McpHttpServer {
     if (!this.#http.listening) return refuse(response, 503, 'the server is closing');
     if (this.#sessions.size >= this.#maxClients) {
       response.setHeader('Retry-After', '60');
-      return refuse(response, 503, `there are ${this.#maxClients} clients already; try again when one has left`);
+      return refuse(response, 503, `the limit of ${this.#maxClients} clients is reached; try again later`);
     }
     const session = new HttpSession(this.#manager, this.#context, this.#clientIdleMs, this.#onError);
     this.#sessions.set(session.id, session);
@@ -190,7 +206,7 @@ class HttpServer implements McpHttpServer {
 
 function refuse(response: ServerResponse, status: number, message: string, code = SERVER_ERROR): void {
   if (response.headersSent) return void response.end();
-  // What of the body was not read must not be taken for the next request.
+  // The unread rest of the body must not be taken for the next request.
   response.writeHead(status, { 'Content-Type': 'application/json', Connection: 'close' });
   response.end(JSON.stringify({ jsonrpc: '2.0', error: { code, message }, id: null }));
 }

@@ -1,5 +1,5 @@
 /**
- * Sandboxes for every client of the Model Context Protocol. Needs `@modelcontextprotocol/sdk` beside this package.
+ * Sandboxes for clients of the Model Context Protocol. Needs the package `@modelcontextprotocol/sdk`.
  *
  * @example
  * ```ts

@@ -1,25 +1,25 @@
 /**
- * A running command's output as progress notifications, for clients that asked for them.
+ * Sends the output of a running command as progress notifications, to clients that requested them.
  *
- * Invariant: one notification is under way at a time, and what waits for the next is bounded. A client that reads slowly
- * sees less of a chatty command, and neither slows it nor grows this program. The call's result has the output, too.
+ * Invariant: one notification is sent at a time, and what waits for the next is bounded. A slow client sees less of the
+ * output. It neither slows the command nor makes this program use more memory. The result of the call has the output, too.
  */
 import type { ToolOutput } from '../tools/toolset';
 
-/** At most so often, so that a chatty command does not drown its client. */
+/** The minimum time between two notifications. */
 const INTERVAL_MS = 100;
-/** Without output a client still hears this often that the call is alive: many give up after a silent minute. */
+/** Without output, a notification this often shows that the call is alive: many clients give up after a silent minute. */
 const SILENCE_MS = 10_000;
-/** The most characters of one notification: the newest ones. */
+/** The maximum length of one notification: the newest characters. */
 const MAX_CHARACTERS = 16 * 1024;
 
 /**
- * The most characters of one call. A transport takes whatever it is given, whether or not the client reads it: what is over
- * this is only counted.
+ * The maximum number of characters of one call. A transport accepts everything, whether or not the client reads it: the rest
+ * is only counted.
  */
-const MAX_TOLD = 4 * 1024 * 1024;
+const MAX_SENT = 4 * 1024 * 1024;
 
-/** What goes into `notifications/progress` beside the token. */
+/** The parameters of `notifications/progress`, without the token. */
 export interface Progress {
   /** Seconds since the call began. */
   progress: number;
@@ -31,7 +31,7 @@ export class OutputProgress {
   readonly #begun = performance.now();
   #waiting = '';
   #leftOut = 0;
-  #told = 0;
+  #sent = 0;
   #last = 0;
   #timer: NodeJS.Timeout | undefined;
   #sending: Promise<void> | undefined;
@@ -44,7 +44,7 @@ export class OutputProgress {
 
   /** Takes a piece of output; never waits. */
   readonly onOutput = ({ text }: ToolOutput): void => {
-    if (this.#told >= MAX_TOLD) {
+    if (this.#sent >= MAX_SENT) {
       this.#leftOut += text.length;
       return;
     }
@@ -54,18 +54,18 @@ export class OutputProgress {
     if (this.#sending === undefined) this.#wait(INTERVAL_MS - (performance.now() - this.#last));
   };
 
-  /** Tells what is left, after which nothing more is sent. */
+  /** Sends the rest, and nothing after that. */
   async end(): Promise<void> {
     await this.#sending;
     clearTimeout(this.#timer);
-    if (this.#waiting !== '') await this.#tell();
+    if (this.#waiting !== '') await this.#notify();
     this.#ended = true;
     clearTimeout(this.#timer);
   }
 
   #wait(ms: number): void {
     clearTimeout(this.#timer);
-    if (!this.#ended) this.#timer = setTimeout(() => void this.#tell(), Math.max(ms, 0)).unref();
+    if (!this.#ended) this.#timer = setTimeout(() => void this.#notify(), Math.max(ms, 0)).unref();
   }
 
   #message(seconds: number): string {
@@ -74,13 +74,13 @@ export class OutputProgress {
     return `${omission}running for ${Math.round(seconds)} s`;
   }
 
-  async #tell(): Promise<void> {
+  async #notify(): Promise<void> {
     const seconds = (performance.now() - this.#begun) / 1000;
     const message = this.#message(seconds);
-    this.#told += message.length;
+    this.#sent += message.length;
     this.#waiting = '';
     this.#leftOut = 0;
-    // Who is gone needs no progress; that they are gone is found out elsewhere.
+    // A client that is gone is noticed elsewhere.
     this.#sending = this.#send({ progress: seconds, message }).catch(() => {});
     await this.#sending;
     this.#sending = undefined;
@@ -89,7 +89,7 @@ export class OutputProgress {
   }
 }
 
-/** The last characters, not beginning inside of one. */
+/** The last characters, without a partial one at the start. */
 function tail(text: string, length: number): string {
   if (text.length <= length) return text;
   const cut = text.slice(-length);

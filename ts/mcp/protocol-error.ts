@@ -1,6 +1,6 @@
 /**
- * What is answered to a request that is wrong as a request. The SDK takes code, message and data from it; its own class
- * would put the code into the message, where the client's puts it again.
+ * The answer to an invalid request. The SDK takes code, message and data from it. The SDK's own class would put the code into
+ * the message, where the client's class puts it again.
  */
 export class ProtocolError extends Error {
   readonly code: number;

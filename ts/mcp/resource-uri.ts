@@ -5,20 +5,20 @@ import { ProtocolError } from './protocol-error';
 
 const PREFIX = 'sandbox:///';
 
-/** For any absolute path without its first slash. */
+/** Takes any absolute path without its first slash. */
 export const URI_TEMPLATE = `${PREFIX}{+path}`;
 
 export function toUri(path: string): string {
   return PREFIX + path.split('/').slice(1).map(encodeURIComponent).join('/');
 }
 
-/** Absolute and without dots; how else it may not lead out of the sandbox is the sandbox's own business. */
+/** An absolute path without dots. The sandbox itself keeps paths inside. */
 export function toPath(uri: string): string {
   try {
     if (uri.startsWith(PREFIX)) return posix.normalize(`/${decodeURIComponent(uri.slice(PREFIX.length))}`);
   } catch {
-    // Not a URI: it has a % without two digits.
+    // Not a URI: a % without two digits.
   }
-  const message = `${JSON.stringify(uri)} is no file of the sandbox; write ${PREFIX} and the path, as in ${PREFIX}workspace/main.py`;
+  const message = `${JSON.stringify(uri)} is not a file of the sandbox; use ${PREFIX} and the path, as in ${PREFIX}workspace/main.py`;
   throw new ProtocolError(ErrorCode.InvalidParams, message, { uri });
 }

@@ -1,7 +1,8 @@
 /**
- * The files of a client's sandbox as MCP's resources: listed, read, and told of when they change.
+ * The files of a client's sandbox as MCP resources: list, read and subscribe.
  *
- * Looking never starts a sandbox: until a tool has, there are none. What `.gitignore` leaves out is not listed, but read.
+ * Never opens a sandbox: until a tool has, there are no resources. Files that `.gitignore` excludes are not listed, but can
+ * be read.
  */
 import { posix } from 'node:path';
 import type { Server } from '@modelcontextprotocol/sdk/server/index.js';
@@ -24,13 +25,13 @@ import { toPath, toUri, URI_TEMPLATE } from './resource-uri';
 import { WorkspaceWatch } from './workspace-watch';
 
 const PAGE = 500;
-/** Of more, those are listed which the file system names first. */
+/** Of more files, the first ones of the file system are listed. */
 const MAX_LISTED = 10_000;
 const MAX_SUBSCRIPTIONS = 1_000;
-/** The protocol's own code for it, which the SDK does not name. */
+/** The protocol's code, which the SDK does not name. */
 const RESOURCE_NOT_FOUND = -32002;
 
-/** What clients show as other than text; all else is told apart by its content. */
+/** Types that clients show in their own way. Others are detected by content. */
 const MIME_TYPES: Readonly<Record<string, string>> = {
   '.csv': 'text/csv',
   '.gif': 'image/gif',
@@ -60,7 +61,7 @@ function toResource(sandbox: Sandbox, { path, sizeBytes, mtimeMs }: FileEntry): 
 }
 
 function notFound(uri: string, why: string): ProtocolError {
-  return new ProtocolError(RESOURCE_NOT_FOUND, `resource ${uri} is not there: ${why}`, { uri });
+  return new ProtocolError(RESOURCE_NOT_FOUND, `resource ${uri} not found: ${why}`, { uri });
 }
 
 function refused(message: string, uri: string, code: string): ProtocolError {
@@ -100,7 +101,7 @@ export class Resources {
     });
   }
 
-  /** A tool was called, which may have opened the sandbox: who asked for its files is told from now on. */
+  /** After a tool call, which may have opened the sandbox: starts watching if the client wants it. */
   async refresh(): Promise<void> {
     if (!this.#watch.isWanted || this.#watch.isRunning) return;
     const sandbox = await this.#toolset.sandbox();
@@ -115,7 +116,7 @@ export class Resources {
     this.#watch.isWanted = true;
     const sandbox = await this.#toolset.sandbox();
     if (!sandbox) return { resources: [] };
-    // Before looking: what happens meanwhile is told.
+    // Before listing, so that no change in between is missed.
     this.#watch.begin(sandbox);
     const { entries } = await sandbox.files.glob('**', { maxResults: MAX_LISTED }).catch((error) => {
       throw new ProtocolError(ErrorCode.InternalError, toFailure(error).error);
@@ -137,13 +138,13 @@ export class Resources {
     try {
       const content = await sandbox.files.read(path, { maxBytes: this.#maxBytes, signal });
       if (content.truncated) {
-        const message = `resource ${uri} has ${content.sizeBytes} bytes, and at most ${this.#maxBytes} are given as a resource; read a part of it with a tool`;
+        const message = `resource ${uri} has ${content.sizeBytes} bytes, but a resource may have at most ${this.#maxBytes}; read a part of it with a tool`;
         throw refused(message, uri, 'LIMIT_EXCEEDED');
       }
       return { contents: [toContents(uri, path, content.bytes)] };
     } catch (error) {
       if (error instanceof ProtocolError) throw error;
-      // In the words that models get, which quote nothing of the host.
+      // The text for models, which quotes nothing of the host.
       const failure = toFailure(error);
       if (failure.code === 'FILE_NOT_FOUND') throw notFound(uri, failure.error);
       throw refused(failure.error, uri, failure.code);
@@ -154,7 +155,7 @@ export class Resources {
     const path = toPath(uri);
     const { subscribed } = this.#watch;
     if (subscribed.size >= MAX_SUBSCRIPTIONS && !subscribed.has(path)) {
-      const message = `cannot subscribe to ${uri}: there are ${MAX_SUBSCRIPTIONS} subscriptions already; end some first`;
+      const message = `cannot subscribe to ${uri}: the limit of ${MAX_SUBSCRIPTIONS} subscriptions is reached; end some first`;
       throw refused(message, uri, 'LIMIT_EXCEEDED');
     }
     const sandbox = await this.#toolset.sandbox();
@@ -168,7 +169,7 @@ export class Resources {
   }
 }
 
-/** Text where it is text, to the last byte; otherwise base64. */
+/** As text if all of it is text, otherwise as base64. */
 function toContents(uri: string, path: string, bytes: Uint8Array): ReadResourceResult['contents'][number] {
   const mimeType = mimeTypeOf(path);
   try {

@@ -1,8 +1,8 @@
 /**
- * One client's MCP server: its tools, its files as resources, and the session they are in.
+ * The MCP server of one client: its tools, its files as resources, and its session.
  *
- * Invariant: a server is one client's. When the client leaves, whatever way, its calls end and its session goes with it,
- * unless the session is shared by scope.
+ * Invariant: a server serves one client. When the client disconnects, its calls end and its session is closed, unless a
+ * scope shares the session.
  */
 import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js';
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
@@ -16,11 +16,19 @@ import { ToolCalls } from './tool-calls';
 
 const MAX_RESOURCE_BYTES = 1024 * 1024;
 
-/** Whose tools a client gets, and how the server presents them. */
+/** The tools of a client, and how the server presents them. */
 export interface McpServerOptions extends ToolContext {
-  /** What the client's model is told about this server; said in general words unless told. */
+  /**
+   * Instructions for the client's model.
+   *
+   * @default a general description
+   */
   instructions?: string;
-  /** The longest file that is given as a resource; 1 MiB unless told. */
+  /**
+   * The maximum size of a file as a resource.
+   *
+   * @default 1_048_576
+   */
   maxResourceBytes?: number;
 }
 
@@ -38,7 +46,7 @@ class SandboxMcpServer extends McpServer {
     );
     check.count('maxResourceBytes', maxResourceBytes);
     this.#toolset = createToolset(manager, context);
-    // One-shot runs leave nothing that could be listed.
+    // One-shot runs leave no files to list.
     if (context.mode !== 'compute') this.#resources = new Resources(this.server, this.#toolset, maxResourceBytes);
     this.#calls = new ToolCalls(this.server, this.#toolset, networkOf(context), () => {
       this.#resources?.refresh().catch((error: Error) => this.server.onerror?.(error));
@@ -47,7 +55,7 @@ class SandboxMcpServer extends McpServer {
 
   override async connect(transport: Transport): Promise<void> {
     const before = transport.onclose;
-    // Here, and not at `server.onclose`, which belongs to whoever embeds the server.
+    // Not `server.onclose`, which belongs to the embedding program.
     transport.onclose = () => {
       before?.();
       this.#end().catch((error: Error) => this.server.onerror?.(error));
@@ -55,7 +63,7 @@ class SandboxMcpServer extends McpServer {
     await super.connect(transport);
   }
 
-  /** Resolves when the session is closed, too, or, where it is shared, nothing of this client's runs in it any more. */
+  /** Resolves when the session is closed or, if it is shared, when nothing of this client runs in it. */
   override async close(): Promise<void> {
     await super.close();
     await this.#end();
@@ -70,8 +78,8 @@ class SandboxMcpServer extends McpServer {
 }
 
 /**
- * An MCP server for one client: connect it to a transport of its own. `close()`, or the client's leaving, closes the
- * session, unless `scope` shares it.
+ * An MCP server for one client: connect it to its own transport. The session is closed by `close()` or when the client
+ * disconnects, unless `scope` shares it.
  *
  * @example
  * ```ts
@@ -85,7 +93,7 @@ export function createMcpServer(manager: SandboxManager, options: McpServerOptio
   return new SandboxMcpServer(manager, check.object('options', options));
 }
 
-/** Whether sandboxes have network, if the options say so: what the manager's own defaults are is not known here. */
+/** Whether sandboxes have network, if the options say so. The manager's defaults are not known here. */
 function networkOf({ network }: ToolContext): boolean | undefined {
   return typeof network === 'object' ? network.enabled : network;
 }
@@ -94,13 +102,13 @@ function instructionsFor(context: ToolContext): string {
   const network = networkOf(context);
   const reach = network === undefined ? [] : [network ? 'It has network access.' : 'It has no network.'];
   if (context.mode === 'compute') {
-    return ['Runs programs in Linux sandboxes, each in a fresh one that is gone afterwards.', ...reach].join(' ');
+    return ['Runs programs in Linux sandboxes, each in a new one that is gone afterwards.', ...reach].join(' ');
   }
   const { image, workdir, scope } = context;
-  const until = scope ? ', and others may be working in it, too' : ' until this connection ends';
+  const until = scope ? ', and others may work in it, too' : ' until this connection ends';
   return [
     `A Linux sandbox${image ? ` (${image})` : ''} for running commands and working on files.`,
-    `It stays from call to call: files, installed packages and background processes are kept${until}.`,
+    `It persists between calls: files, installed packages and background processes stay${until}.`,
     `Commands and relative paths start in ${workdir ?? 'its working directory'}.`,
     ...reach,
     'Nothing in it can reach the files of the host.',

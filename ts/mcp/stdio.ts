@@ -1,22 +1,30 @@
-/** One client on standard input and output: the protocol and nothing else goes there. */
+/** Serves one client on standard input and output, which carry nothing but the protocol. */
 import type { Readable, Writable } from 'node:stream';
 import { StdioServerTransport } from '@modelcontextprotocol/sdk/server/stdio.js';
 import type { SandboxManager } from '../manager';
 import { createMcpServer, type McpServerOptions } from './server';
 
 export interface McpStdioOptions extends McpServerOptions {
-  /** The program's own unless told. */
+  /**
+   * Where messages of the client come from.
+   *
+   * @default process.stdin
+   */
   stdin?: Readable;
-  /** The program's own unless told. */
+  /**
+   * Where messages to the client go.
+   *
+   * @default process.stdout
+   */
   stdout?: Writable;
-  /** Ends it. */
+  /** Stops the server. */
   signal?: AbortSignal;
-  /** Told of what went wrong beside the calls, such as lines that are no messages. */
+  /** Called with errors outside of calls, such as lines that are not messages. */
   onError?: (error: Error) => void;
 }
 
 /**
- * Serves the client at standard input and output until it leaves or `signal` aborts; resolves when its session is closed.
+ * Serves the client on standard input and output until it disconnects or `signal` aborts. Resolves when its session is closed.
  *
  * @example
  * ```ts
@@ -32,7 +40,7 @@ export async function serveStdio(manager: SandboxManager, options: McpStdioOptio
     const leave = () => resolve();
     // The transport does not listen for the end of its input.
     stdin.once('end', leave).once('close', leave);
-    // A client that died: nobody reads any more.
+    // The client died: nobody reads the output.
     stdout.on('error', leave);
     signal?.addEventListener('abort', leave, { once: true });
     server.server.onclose = leave;

@@ -1,8 +1,7 @@
 /**
- * The toolset as MCP's tools: lists them, and turns a call and its outcome into each other's shape.
+ * The toolset as MCP tools: lists them, and converts calls and results.
  *
- * It decides nothing about sandboxes, and never answers with a protocol error what a model could mend: that is a result
- * with `isError`.
+ * It decides nothing about sandboxes. What a model could correct is never a protocol error, but a result with `isError`.
  */
 import type { Server } from '@modelcontextprotocol/sdk/server/index.js';
 import type { RequestHandlerExtra } from '@modelcontextprotocol/sdk/shared/protocol.js';
@@ -28,7 +27,7 @@ function toTool({ name, description, inputSchema, outputSchema }: ToolDefinition
     name,
     description,
     inputSchema: inputSchema as Tool['inputSchema'],
-    // Clients check every structured result against it; it allows for failures.
+    // Clients validate every structured result with it; it allows failures.
     outputSchema: outputSchema as Tool['outputSchema'],
     annotations: annotationsOf(name, network),
   };
@@ -36,15 +35,15 @@ function toTool({ name, description, inputSchema, outputSchema }: ToolDefinition
 
 function toCallResult(result: ToolResult): CallToolResult {
   return {
-    // For the clients, and the models behind them, that know only text.
+    // For clients that support only text.
     content: [{ type: 'text', text: JSON.stringify(result) }],
     structuredContent: { ...result },
     ...(isToolFailure(result) && { isError: true }),
   };
 }
 
-/** What a model is not told, because it may quote the host: for whoever runs the server. */
-function untoldCause(result: ToolResult): Error | undefined {
+/** The cause that a model does not see, because it may quote the host: for the operator of the server. */
+function hiddenCause(result: ToolResult): Error | undefined {
   if (!isToolFailure(result)) return undefined;
   const { cause } = result as { cause?: Error };
   return cause?.message === result.error ? undefined : cause;
@@ -57,7 +56,7 @@ export class ToolCalls {
   readonly #tools: Tool[];
   readonly #underWay = new Map<AbortController, Promise<ToolResult>>();
 
-  /** Annotations say whether sandboxes have `network`, if that is known; `onCalled` hears of every call's end. */
+  /** Annotations say whether sandboxes have `network`, if known; `onCalled` is called after every call. */
   constructor(server: Server, toolset: Toolset, network: boolean | undefined, onCalled: () => void) {
     this.#toolset = toolset;
     this.#server = server;
@@ -69,12 +68,12 @@ export class ToolCalls {
     );
   }
 
-  /** The client is gone: not every version of the SDK ends its calls. */
+  /** Aborts all calls when the client is gone: not every version of the SDK does. */
   abort(): void {
     for (const ending of this.#underWay.keys()) ending.abort();
   }
 
-  /** Resolves when no call is under way. */
+  /** Resolves when no call is running. */
   async ended(): Promise<void> {
     await Promise.allSettled(this.#underWay.values());
   }
@@ -82,22 +81,25 @@ export class ToolCalls {
   async #call(name: string, input: Record<string, unknown>, extra: Extra): Promise<CallToolResult> {
     if (!this.#tools.some((tool) => tool.name === name)) {
       const names = this.#tools.map((tool) => tool.name).join(', ');
-      throw new ProtocolError(ErrorCode.InvalidParams, `there is no tool ${JSON.stringify(name)}; there are ${names}`);
+      throw new ProtocolError(
+        ErrorCode.InvalidParams,
+        `there is no tool ${JSON.stringify(name)}; the tools are ${names}`,
+      );
     }
     const progress = progressOf(extra);
     try {
       const result = await this.#abortable(extra.signal, (signal) =>
         this.#toolset.call(name, input, { signal, onOutput: progress?.onOutput }),
       );
-      const untold = untoldCause(result);
-      if (untold) this.#server.onerror?.(untold);
+      const hidden = hiddenCause(result);
+      if (hidden) this.#server.onerror?.(hidden);
       return toCallResult(result);
     } finally {
       await progress?.end();
     }
   }
 
-  /** Not by `AbortSignal.any()`, of which Node keeps a little for as long as the longest-lived signal. */
+  /** Without `AbortSignal.any()`, which in Node leaks a little memory until the longest-lived signal is gone. */
   async #abortable(cancelled: AbortSignal, start: (signal: AbortSignal) => Promise<ToolResult>): Promise<ToolResult> {
     const ending = new AbortController();
     const cancel = () => ending.abort(cancelled.reason);
@@ -113,7 +115,7 @@ export class ToolCalls {
   }
 }
 
-/** Of a call whose client asked for it. */
+/** `undefined` if the client did not request progress. */
 function progressOf({ _meta, sendNotification }: Extra): OutputProgress | undefined {
   const progressToken = _meta?.progressToken;
   if (progressToken === undefined) return undefined;

@@ -1,7 +1,7 @@
 /**
- * Hears what happens to a workspace's files, and tells it in few words.
+ * Watches the files of a workspace, and notifies of changes in batches.
  *
- * Invariant: one watch at most, and at most one telling per interval however much happens.
+ * Invariant: at most one watch, and at most one notification per interval, however much changes.
  */
 import { posix } from 'node:path';
 import type { Sandbox } from '../sandbox';
@@ -10,14 +10,14 @@ import type { FileChange } from '../watch';
 const INTERVAL_MS = 100;
 
 export interface WatchListener {
-  /** Files came or went. */
+  /** Files were created or deleted. */
   onListChanged(): Promise<void>;
-  /** A file that was subscribed to, by its absolute path. */
+  /** A subscribed file has changed, by its absolute path. */
   onUpdated(path: string): Promise<void>;
 }
 
 export class WorkspaceWatch {
-  /** Whether anybody wants to hear of files. */
+  /** Whether the client wants notifications. */
   isWanted = false;
   /** Absolute paths. */
   readonly subscribed = new Set<string>();
@@ -35,14 +35,14 @@ export class WorkspaceWatch {
     return this.#watching !== undefined;
   }
 
-  /** Begins, unless it has already; with news, what is there now counts as changed. */
+  /** Starts the watch if it is not running. With `withNews`, the current files count as changed. */
   begin(sandbox: Sandbox, options: { withNews?: boolean } = {}): void {
     if (this.#watching) return;
     const watching = new AbortController();
     this.#watching = watching;
     if (options.withNews) this.#note({ type: 'overflow', path: '' }, sandbox.workdir);
     this.#follow(sandbox, watching.signal)
-      // It ends with the sandbox, or where the engine cannot watch: the next look begins anew.
+      // It ends with the sandbox, or where watching is not possible. The next request starts it again.
       .catch(() => {})
       .finally(() => {
         if (this.#watching !== watching) return;
@@ -67,28 +67,28 @@ export class WorkspaceWatch {
     if (!this.isWanted) return;
     if (change.type !== 'change') this.#listChanged = true;
     for (const path of this.subscribed) if (concerns(change, workdir, path)) this.#updated.add(path);
-    this.#tellSoon();
+    this.#notifySoon();
   }
 
-  #tellSoon(): void {
+  #notifySoon(): void {
     if (!this.#listChanged && this.#updated.size === 0) return;
-    this.#timer ??= setTimeout(() => void this.#tell(), INTERVAL_MS).unref();
+    this.#timer ??= setTimeout(() => void this.#notify(), INTERVAL_MS).unref();
   }
 
-  async #tell(): Promise<void> {
+  async #notify(): Promise<void> {
     const updated = [...this.#updated];
     const listChanged = this.#listChanged;
     this.#updated.clear();
     this.#listChanged = false;
-    // A client that left needs no news; that it left is found out elsewhere.
+    // A client that is gone is noticed elsewhere.
     if (listChanged) await this.#listener.onListChanged().catch(() => {});
     for (const path of updated) await this.#listener.onUpdated(path).catch(() => {});
     this.#timer = undefined;
-    this.#tellSoon();
+    this.#notifySoon();
   }
 }
 
-/** Whether a change is one of the file at `path`, or of a folder above it. */
+/** Whether a change affects the file at `path`: the file itself, or a directory above it. */
 function concerns(change: FileChange, workdir: string, path: string): boolean {
   if (change.type === 'overflow') return true;
   return [change.path, change.from].some((below) => {

@@ -1,25 +1,26 @@
-/** What was asked of a fake manager, for a test to look at: names and arguments as the public methods have them. */
+/** The calls of a fake manager, for tests: with the names and arguments of the public methods. */
 
-/** One call, in the order in which they began. */
+/** One call. */
 export interface FakeCall {
   /** `open`, `exec`, `files.write`… */
   name: string;
   /** The session's key; `null` for calls of the manager. */
   key: string | null;
-  /** Its arguments by name, with defaults; text where bytes are text. */
+  /** Its arguments by name, with defaults; bytes as text if they are UTF-8. */
   input: Record<string, unknown>;
 }
 
-/** Native method → public name, and what its arguments are; `''` is an object whose fields are arguments. */
+/** Native method → public name and names of its arguments; `''` is an object whose fields are arguments. */
 const NAMES: Record<string, [name: string, ...args: string[]]> = {
   open: ['open', ''],
   get: ['get', 'id'],
   run: ['run', ''],
-  runAloud: ['run', ''],
+  runStreaming: ['run', ''],
   endScope: ['endScope', 'scope'],
   pull: ['pull', 'image'],
   prune: ['prune', ''],
   exec: ['exec', '', 'stdin'],
+  execStreaming: ['exec', '', 'stdin'],
   spawn: ['spawn', ''],
   terminal: ['terminal', '', 'size'],
   process: ['process', 'execId'],
@@ -48,11 +49,11 @@ const NAMES: Record<string, [name: string, ...args: string[]]> = {
   watch: ['files.watch', 'path', 'recursive'],
 };
 
-/** Nothing that a caller asked for. */
-const OWN_AFFAIRS = ['warmUp', 'exit', 'events'];
+/** Calls that no caller made. */
+const INTERNAL = ['warmUp', 'exit', 'events', 'isIsolated'];
 
 export function toCall(key: string | null, method: string, args: unknown[]): FakeCall | undefined {
-  if (OWN_AFFAIRS.includes(method)) return undefined;
+  if (INTERNAL.includes(method)) return undefined;
   if (method === 'list' && key !== null) return toCallAs(key, ['files.list', 'path', 'recursive', 'maxEntries'], args);
   return toCallAs(key, NAMES[method] ?? [method], args);
 }
@@ -67,7 +68,7 @@ function toCallAs(key: string | null, [name, ...names]: [string, ...string[]], a
   return { name, key, input };
 }
 
-/** Bytes that are text as text, pairs of a command's environment as an object, and nothing that is undefined. */
+/** UTF-8 bytes as text, a command's environment as an object, and no undefined fields. */
 function readable(value: unknown): unknown {
   if (ArrayBuffer.isView(value)) {
     const bytes = Buffer.from(value.buffer, value.byteOffset, value.byteLength);

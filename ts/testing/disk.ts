@@ -1,6 +1,6 @@
 /**
- * The files of a fake sandbox: a tree in memory that answers as the guest does. No links, owners or devices, and nothing of
- * the host.
+ * The files of a fake sandbox: a tree in memory that answers like the guest. No links, owners or devices, and nothing of the
+ * host.
  */
 import { posix } from 'node:path';
 import { SandboxError, type SandboxErrorCode } from '../errors';
@@ -19,7 +19,7 @@ const REASONS: Partial<Record<SandboxErrorCode, string>> = {
   FILE_NOT_FOUND: 'no such file or directory',
   IS_A_DIRECTORY: 'it is a directory',
   NOT_A_DIRECTORY: 'a part of the path is not a directory',
-  FILE_EXISTS: 'it exists already',
+  FILE_EXISTS: 'it already exists',
   INVALID_ARGUMENT: 'the file system does not take this path',
 };
 
@@ -47,7 +47,7 @@ export class Disk {
     return absolute;
   }
 
-  /** What is there; an error for a path through a file. */
+  /** What is at a path; throws for a path through a file. */
   #find(what: string, absolute: string): Node | undefined {
     const found = this.#nodes.get(absolute);
     if (!found && this.#ancestor(absolute)?.isDir === false) refuse('NOT_A_DIRECTORY', what, absolute);
@@ -111,7 +111,7 @@ export class Disk {
     return node ? toEntry(absolute, node) : null;
   }
 
-  /** All that is in a directory, or below it. */
+  /** Everything in a directory, or below it. */
   list(path: string, recursive: boolean, maxEntries = Number.MAX_SAFE_INTEGER): NativeEntry[] {
     const absolute = this.resolve(path);
     const node = this.#find('list', absolute) ?? refuse('FILE_NOT_FOUND', 'list', absolute);
@@ -177,7 +177,7 @@ export class Disk {
         'IS_A_DIRECTORY',
         'remove',
         absolute,
-        `${REASONS.IS_A_DIRECTORY}; pass recursive: true to remove it with all below it`,
+        `${REASONS.IS_A_DIRECTORY}; pass recursive: true to remove it with everything below it`,
       );
     }
     for (const [key] of this.#below(absolute)) this.#nodes.delete(key);

@@ -1,28 +1,22 @@
-/** The fake in the place of the addon: sessions by key, in memory. */
+/** Replaces the addon: sessions by key, in memory. */
 import { randomBytes } from 'node:crypto';
 import { SandboxError } from '../errors';
 import type * as Native from '../internal/binding';
+import { DEFAULT_IMAGE, IMAGE_SHORTCUTS } from '../internal/images';
 import { packageVersion } from '../internal/package';
 import { type FakeCall, toCall } from './calls';
-import { face, unlessCancelled } from './face';
+import { escaped, ISOLATED, isIsolated, toKey } from './key';
+import { nativeProxy, unlessCancelled } from './native-proxy';
 import { pathTest } from './patterns';
 import { FakeProcess } from './process';
 import { Rulebook } from './rules';
 import { FakeSandbox, sandboxClosed } from './sandbox';
 import type { FakeScript } from './script';
 
-const SHORTCUTS: Record<string, string> = {
-  linux: 'ubuntu:22.04',
-  bash: 'ubuntu:22.04',
-  shell: 'ubuntu:22.04',
-  python: 'python:3.11-slim',
-  node: 'node:20-slim',
-};
-
 const MAIN = { python: ['python', 'main.py'], node: ['node', 'main.js'], bash: ['bash', 'main.sh'] } as const;
 
-/** What the fake would have to do itself, and does not. */
-const NOT_KEPT = ['maxFileBytes', 'maxFiles'] as const;
+/** Policies that the fake does not implement. */
+const UNSUPPORTED_POLICIES = ['maxFileBytes', 'maxFiles'] as const;
 
 export class FakeEngine implements Partial<Native.NativeManager> {
   readonly calls: FakeCall[] = [];
@@ -31,18 +25,18 @@ export class FakeEngine implements Partial<Native.NativeManager> {
   readonly #options: Native.NativeManagerOptions;
   readonly #owner = randomBytes(12).toString('hex');
   readonly #sandboxes = new Map<string, FakeSandbox>();
-  /** What is not ready yet: who asks for it meanwhile waits, too. */
-  readonly #making = new Map<string, Promise<void>>();
+  /** Sandboxes whose init still runs; other callers of open() wait for it too. */
+  readonly #opening = new Map<string, Promise<void>>();
   readonly #listeners = new Set<Listener>();
   readonly #objects: Map<string, Buffer> | undefined;
   #isClosed = false;
 
   constructor(script: FakeScript, options: Native.NativeManagerOptions, hasStore: boolean) {
-    for (const name of NOT_KEPT) {
-      if (options[name] !== undefined) throw unkept(`policy.${name}`);
+    for (const name of UNSUPPORTED_POLICIES) {
+      if (options[name] !== undefined) throw unsupported(`policy.${name}`);
     }
-    if (options.blockedPaths.length > 0) throw unkept('policy.blockedPaths');
-    if (Object.values(options.maxLimits).some((limit) => limit !== undefined)) throw unkept('policy.maxLimits');
+    if (options.blockedPaths.length > 0) throw unsupported('policy.blockedPaths');
+    if (Object.values(options.maxLimits).some((limit) => limit !== undefined)) throw unsupported('policy.maxLimits');
     this.#script = script;
     this.#options = options;
     this.rules = new Rulebook(script);
@@ -54,24 +48,24 @@ export class FakeEngine implements Partial<Native.NativeManager> {
     return this.rules.unscripted;
   }
 
-  /** As the real class of the addon. */
+  /** Looks like the addon's own class. */
   asNative(): Native.NativeManager {
-    return face<Native.NativeManager>(this as Partial<Native.NativeManager>, 'manager', (method, args) => {
+    return nativeProxy<Native.NativeManager>(this as Partial<Native.NativeManager>, 'manager', (method, args) => {
       const call = toCall(null, method, args);
       if (call) this.calls.push(call);
-      const isQuiet = ['close', 'exit', 'warmUp', 'events'].includes(method);
+      const isQuiet = ['close', 'exit', 'warmUp', 'events', 'isIsolated'].includes(method);
       if (this.#isClosed && !isQuiet)
         throw new SandboxError('SANDBOX_CLOSED', 'this manager was closed; make a new one');
     });
   }
 
   #handle(sandbox: FakeSandbox, created: boolean): Native.NativeSandbox {
-    const told = (method: string, args: unknown[]) => {
+    const onCall = (method: string, args: unknown[]) => {
       const call = toCall(sandbox.key, method, args);
       if (call) this.calls.push(call);
-      if (sandbox.isClosed && method !== 'close') throw sandboxClosed(sandbox.id);
+      if (sandbox.isClosed && method !== 'close') throw sandboxClosed(sandbox.id, { sent: false });
     };
-    return face<Native.NativeSandbox>(sandbox, 'sandbox', told, { created });
+    return nativeProxy<Native.NativeSandbox>(sandbox, 'sandbox', onCall, { created });
   }
 
   #emit(type: string, sandbox: FakeSandbox | undefined, details: Record<string, unknown> = {}): void {
@@ -80,20 +74,20 @@ export class FakeEngine implements Partial<Native.NativeManager> {
       listener.push({ type, atMs: Date.now(), ...about, details: JSON.stringify(details) });
   }
 
-  #make(key: string, image: string, order: Native.NativeOpen): FakeSandbox {
-    const around = {
+  #make(scope: string, session: string, image: string, order: Native.NativeOpen): FakeSandbox {
+    const context = {
       rules: this.rules,
       objects: this.#objects,
       emit: (type: string, sandbox: FakeSandbox, details?: Record<string, unknown>) =>
         this.#emit(type, sandbox, details),
       closed: (sandbox: FakeSandbox) => void this.#sandboxes.delete(sandbox.key),
     };
-    return new FakeSandbox(key, image, order, around, this.#script.files ?? {});
+    return new FakeSandbox({ scope, session }, image, order, context, this.#script.files ?? {});
   }
 
   #image(order: Native.NativeOpen): string {
-    const name = order.image ?? 'linux';
-    const image = SHORTCUTS[name] ?? name;
+    const name = order.image ?? DEFAULT_IMAGE;
+    const image = IMAGE_SHORTCUTS[name] ?? name;
     const { allowedImages, denyNetwork } = this.#options;
     if (
       allowedImages &&
@@ -102,32 +96,34 @@ export class FakeEngine implements Partial<Native.NativeManager> {
       const message = `image "${image}" is not among the allowed ones: ${allowedImages.join(', ')}`;
       throw new SandboxError('IMAGE_NOT_ALLOWED', message, { image });
     }
-    if (order.network && denyNetwork)
+    if (order.network !== 'off' && denyNetwork)
       throw new SandboxError('POLICY_DENIED', 'the policy of this manager denies network');
     return image;
   }
 
   async open(order: Native.NativeOpen, _onPull?: unknown, cancel?: unknown): Promise<Native.NativeSandbox> {
-    const key = `${namespace(order.scope, this.#owner)}:${escaped(sessionName(order.session))}`;
+    const scope = namespace(order.scope, this.#owner);
+    const session = sessionName(order.session);
+    const key = toKey(scope, session);
     const image = this.#image(order);
-    const there = this.#sandboxes.get(key);
-    if (there) {
-      if (order.image !== undefined && there.image !== image) {
-        const what = `session ${key} is open with image "${there.image}", not "${image}"`;
+    const existing = this.#sandboxes.get(key);
+    if (existing) {
+      if (order.image !== undefined && existing.image !== image) {
+        const what = `session ${key} is open with image "${existing.image}", not "${image}"`;
         const todo = 'close it first, or give this one another session name';
-        throw new SandboxError('INVALID_ARGUMENT', `${what}; ${todo}`, { image: there.image });
+        throw new SandboxError('INVALID_ARGUMENT', `${what}; ${todo}`, { image: existing.image });
       }
-      await this.#making.get(key);
-      this.#emit('resumed', there, { image });
-      return this.#handle(there, false);
+      await this.#opening.get(key);
+      this.#emit('resumed', existing, { image });
+      return this.#handle(existing, false);
     }
-    const sandbox = this.#make(key, image, order);
+    const sandbox = this.#make(scope, session, image, order);
     this.#sandboxes.set(key, sandbox);
     this.#emit('opened', sandbox, { image });
     if (order.init !== undefined) {
-      const making = unlessCancelled(this.#init(sandbox, order.init), cancel, () => sandbox.end('closed'));
-      this.#making.set(key, making);
-      await making.finally(() => this.#making.delete(key));
+      const opening = unlessCancelled(this.#init(sandbox, order.init), cancel, () => sandbox.end('closed'));
+      this.#opening.set(key, opening);
+      await opening.finally(() => this.#opening.delete(key));
     }
     return this.#handle(sandbox, true);
   }
@@ -159,6 +155,10 @@ export class FakeEngine implements Partial<Native.NativeManager> {
     return scope ? all.filter(({ key }) => key.startsWith(`${namespace(scope, this.#owner)}:`)) : all;
   }
 
+  isIsolated(session: string): boolean {
+    return isIsolated(session);
+  }
+
   async list(scope?: Native.NativeScope | null): Promise<Native.NativeSandboxInfo[]> {
     return Promise.all(this.#within(scope).map((sandbox) => sandbox.info()));
   }
@@ -173,7 +173,7 @@ export class FakeEngine implements Partial<Native.NativeManager> {
     return this.#run(run, cancel, () => {});
   }
 
-  async runAloud(run: Native.NativeRun, cancel?: unknown): Promise<Native.NativeRunning> {
+  async runStreaming(run: Native.NativeRun, cancel?: unknown): Promise<Native.NativeRunning> {
     let begin: (process: FakeProcess | null) => void = () => {};
     const begun = new Promise<FakeProcess | null>((resolve) => {
       begin = resolve;
@@ -190,7 +190,7 @@ export class FakeEngine implements Partial<Native.NativeManager> {
   ): Promise<Native.NativeRunResult> {
     const { runtime, code, args, maxOutputBytes, timeoutMs, artifacts, maxArtifactBytes, maxArtifacts } = run;
     const order = { ...run.open, image: run.open.image ?? runtime };
-    const sandbox = this.#make(`manager:${this.#owner}:${sessionName('isolated')}`, this.#image(order), order);
+    const sandbox = this.#make(`manager:${this.#owner}`, sessionName('isolated'), this.#image(order), order);
     const rule = this.rules.forRun({ runtime, code, args, files: sandbox.files });
     const began = performance.now();
     try {
@@ -273,12 +273,8 @@ class Listener implements Native.NativeEvents {
   }
 }
 
-function unkept(name: string): SandboxError {
-  return new SandboxError('UNSUPPORTED', `the fake manager does not keep ${name}: use a real one for tests of it`);
-}
-
-function escaped(part: string): string {
-  return part.replaceAll('%', '%25').replaceAll(':', '%3A');
+function unsupported(name: string): SandboxError {
+  return new SandboxError('UNSUPPORTED', `the fake manager does not implement ${name}; use a real manager to test it`);
 }
 
 function namespace({ workflow, agent, user }: Native.NativeScope, owner: string): string {
@@ -296,7 +292,7 @@ function namespace({ workflow, agent, user }: Native.NativeScope, owner: string)
 
 function sessionName(session: string): string {
   if (session === '') throw new SandboxError('INVALID_ARGUMENT', 'session must have 1 to 512 bytes, not 0');
-  return session === 'isolated' ? `isolated-${randomBytes(12).toString('hex')}` : session;
+  return session === ISOLATED ? `${ISOLATED}-${randomBytes(12).toString('hex')}` : session;
 }
 
 function plainCommand(command: string | string[]): Native.NativeCommand {

@@ -1,8 +1,8 @@
-/** From the expressions of Rust's `regex`, which the guest searches with, to those of JavaScript. */
+/** Converts expressions of Rust's `regex`, which the guest uses, to JavaScript. */
 import { SandboxError } from '../errors';
 import type { NativeGrep } from '../internal/binding';
 
-/** What these stand for in Rust, where they know all of Unicode. */
+/** Their meaning in Rust, where they cover all of Unicode. */
 const CLASSES: Record<string, [inside: string, alone: string]> = {
   d: ['\\p{Nd}', '\\p{Nd}'],
   D: ['\\P{Nd}', '\\P{Nd}'],
@@ -47,7 +47,7 @@ function translated(source: string, pattern: string): string {
     if (/[1-9]/.test(letter)) refuse(pattern, 'backreferences are not supported');
     const known = CLASSES[letter];
     if (known) return known[isInClass ? 0 : 1];
-    // JavaScript takes no escape that says nothing.
+    // With the flag `u`, JavaScript refuses escapes without a meaning.
     return /[\w\\^$.*+?()[\]{}|/-]/.test(letter) ? (letter === '-' && !isInClass ? '-' : whole) : letter;
   });
 }

@@ -1,9 +1,9 @@
 /** The file calls of a fake sandbox, on its disk. */
 import type { SandboxError } from '../errors';
 import type * as Native from '../internal/binding';
-import { download, upload } from './carry';
 import type { Disk } from './disk';
 import { glob, grep, replace } from './search';
+import { download, upload } from './transfer';
 
 const PIECE = 64 * 1024;
 
@@ -24,8 +24,8 @@ export class FakeFiles implements Partial<Native.NativeSandbox> {
     this.gone.catch(() => {});
   }
 
-  /** From now on it is gone. */
-  protected leave(error: SandboxError): void {
+  /** File writers fail from now on. */
+  protected markGone(error: SandboxError): void {
     this.isClosed = true;
     this.#reject(error);
   }

@@ -1,7 +1,7 @@
 /**
  * For your own tests: a manager that needs no engine, and a recorder that makes its script from a real one.
  *
- * The real classes are used, with all their checks and errors; what is fake is the addon below them, which is never loaded.
+ * The real classes run, with all their checks and errors. Only the addon below them is fake, and is never loaded.
  *
  * @example
  * ```ts

@@ -1,4 +1,4 @@
-/** Fake managers, for a script that was written or recorded. */
+/** Fake managers, from a script or a recording. */
 import type { NativeManagerOptions } from '../internal/binding';
 import * as check from '../internal/check';
 import { SandboxManager } from '../manager';
@@ -9,37 +9,37 @@ import { isRecording, type Recording } from './recording';
 import { Replay } from './replay';
 import type { FakeScript } from './script';
 
-/** What stands in the place of the addon. */
-type Stand = FakeEngine | Replay;
+/** What replaces the addon. */
+type Replacement = FakeEngine | Replay;
 
-/** A {@link SandboxManager} without an engine, which tells what was asked of it. */
+/** A {@link SandboxManager} without an engine, which records its calls. */
 export class FakeManager extends SandboxManager {
-  readonly #stand: Stand;
+  readonly #replacement: Replacement;
 
   /** @internal */
-  constructor(options: SandboxManagerOptions, makeStand: (native: NativeManagerOptions) => Stand) {
-    let stand: Stand | undefined;
+  constructor(options: SandboxManagerOptions, replace: (native: NativeManagerOptions) => Replacement) {
+    let replacement: Replacement | undefined;
     super(options, (native) => {
-      stand = makeStand(native);
-      return stand.asNative();
+      replacement = replace(native);
+      return replacement.asNative();
     });
-    this.#stand = stand as unknown as Stand;
+    this.#replacement = replacement as unknown as Replacement;
   }
 
-  /** What was asked, in order: with names and arguments as the public methods have them. */
+  /** Its calls in order, with the names and arguments of the public methods. */
   get calls(): readonly FakeCall[] {
-    return this.#stand.calls;
+    return this.#replacement.calls;
   }
 
-  /** What the script has no answer for, each with what to add: for tests of code that swallows errors. */
+  /** Calls that the script does not answer, each with what to add: for tests of code that swallows errors. */
   get unscripted(): readonly string[] {
-    return this.#stand.unscripted;
+    return this.#replacement.unscripted;
   }
 }
 
 /**
- * A manager for unit tests: no engine, no addon, sandboxes in memory. Files work; commands go as the script says, and one
- * that it does not know rejects with what to add. A recording of {@link recordManager} is a script, too.
+ * Creates a manager for unit tests: no engine, no addon, sandboxes in memory. Files work; commands behave as the script
+ * says, and an unknown one rejects with what to add. A recording of {@link recordManager} is a script, too.
  *
  * @example
  * ```ts

@@ -1,11 +1,11 @@
-/** Patterns for paths, and the rules of `.gitignore`, as the guest reads them. */
+/** Glob patterns and `.gitignore` rules, with the guest's meaning. */
 import { SandboxError } from '../errors';
 
 function bad(pattern: string, why: string): never {
   throw new SandboxError('INVALID_ARGUMENT', `not a pattern for paths: error parsing glob '${pattern}': ${why}`);
 }
 
-/** A whole path below the root. `*` stays within a name, `**` does not. */
+/** Matches a whole path below the root. `*` stays within a name, `**` does not. */
 export function globExpression(pattern: string): RegExp {
   let source = '';
   let depth = 0;
@@ -52,7 +52,7 @@ function escaped(text: string): string {
 
 export type PathTest = (path: string, isDir: boolean) => boolean;
 
-/** Any of several patterns; those without a `/` fit `anywhere` below the root, or in it only. */
+/** Any of several patterns; those without a `/` match `anywhere` below the root, or only in it. */
 export function pathTest(patterns: string[], anywhere: boolean): PathTest {
   const tests = patterns.map((pattern) => {
     const text = pattern.replace(/^\.\//, '');
@@ -63,22 +63,22 @@ export function pathTest(patterns: string[], anywhere: boolean): PathTest {
   return (path, isDir) => tests.some((test) => test(path, isDir));
 }
 
-/** What rules say of a path below where they stand: left out, kept, or nothing. */
+/** What rules say of a path below their folder: ignored, not ignored, or nothing. */
 export type Rules = (path: string, isDir: boolean) => boolean | undefined;
 
-/** Lines of a `.gitignore`. The last one that fits counts. */
+/** Lines of a `.gitignore`. The last one that matches counts. */
 export function gitignoreRules(lines: string[]): Rules {
   const rules = lines.flatMap((line) => {
     const text = line.replace(/\r$/, '').replace(/(?<!\\)\s+$/, '');
     if (text === '' || text.startsWith('#')) return [];
-    const isKept = text.startsWith('!');
-    const pattern = text.slice(isKept ? 1 : 0);
+    const isNegated = text.startsWith('!');
+    const pattern = text.slice(isNegated ? 1 : 0);
     try {
-      return [{ isLeftOut: !isKept, fits: pathTest([pattern], true) }];
+      return [{ isIgnored: !isNegated, fits: pathTest([pattern], true) }];
     } catch {
-      // As git does: a line that is no pattern matches nothing.
+      // As in git: an invalid pattern matches nothing.
       return [];
     }
   });
-  return (path, isDir) => rules.findLast(({ fits }) => fits(path, isDir))?.isLeftOut;
+  return (path, isDir) => rules.findLast(({ fits }) => fits(path, isDir))?.isIgnored;
 }

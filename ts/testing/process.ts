@@ -1,4 +1,4 @@
-/** A command of a fake sandbox from its start to its end: output first, then its time, then how it ended. */
+/** A command of a fake sandbox: first its output, then its duration, then its end. */
 import { constants } from 'node:os';
 import { SandboxError } from '../errors';
 import type {
@@ -9,10 +9,10 @@ import type {
   NativeProcess,
   NativeRecent,
 } from '../internal/binding';
-import { unlessCancelled } from './face';
+import { unlessCancelled } from './native-proxy';
 import type { FakeAnswer } from './script';
 
-/** Those that end a process which does nothing about them. */
+/** Signals that do not end a process by default, or in this fake. */
 const HARMLESS = ['SIGCHLD', 'SIGCONT', 'SIGURG', 'SIGWINCH', 'SIGUSR1', 'SIGUSR2'];
 
 interface End {
@@ -29,7 +29,7 @@ export class FakeProcess implements Partial<NativeProcess> {
   readonly command: NativeCommand;
   readonly startedAt = Date.now();
   exitCode: number | undefined;
-  /** Rejects when the sandbox goes first. */
+  /** Rejects if the sandbox ends first. */
   readonly ended: Promise<NativeExecResult>;
   /** All input, once it has ended. */
   readonly stdin: Promise<Buffer>;
@@ -61,8 +61,8 @@ export class FakeProcess implements Partial<NativeProcess> {
     }
   }
 
-  /** Goes as the script says. */
-  go({ stdout = [], stderr = [], exitCode = 0, delayMs = 0, oomKilled = false }: FakeAnswer): void {
+  /** Runs as the script says. */
+  run({ stdout = [], stderr = [], exitCode = 0, delayMs = 0, oomKilled = false }: FakeAnswer): void {
     for (const text of [stdout].flat()) this.#print(text as string, false);
     for (const text of [stderr].flat()) this.#print(text as string, true);
     const end = () => this.#finish({ exitCode, oomKilled, signal: oomKilled ? 'SIGKILL' : undefined });
@@ -73,10 +73,10 @@ export class FakeProcess implements Partial<NativeProcess> {
   #print(text: string, isStderr: boolean): void {
     if (text === '' || this.#isOver) return;
     this.#chunks.push({ seq: this.#chunks.length + 1, isStderr, data: Buffer.from(text) });
-    this.#tell();
+    this.#notify();
   }
 
-  #tell(): void {
+  #notify(): void {
     for (const listener of this.#changed) listener();
   }
 
@@ -91,7 +91,7 @@ export class FakeProcess implements Partial<NativeProcess> {
   #finish({ exitCode, signal, timedOut = false, oomKilled = false }: End): void {
     if (!this.#stop()) return;
     this.exitCode = exitCode;
-    const [out, err] = [this.#kept(false), this.#kept(true)];
+    const [out, err] = [this.#retained(false), this.#retained(true)];
     this.#settle.resolve({
       execId: this.execId,
       exitCode,
@@ -105,11 +105,11 @@ export class FakeProcess implements Partial<NativeProcess> {
       stdoutTruncated: out.isCut,
       stderrTruncated: err.isCut,
     });
-    this.#tell();
+    this.#notify();
   }
 
   /** Head and tail of a long stream. */
-  #kept(isStderr: boolean): { text: string; isCut: boolean } {
+  #retained(isStderr: boolean): { text: string; isCut: boolean } {
     const bytes = Buffer.concat(this.#chunks.filter((chunk) => chunk.isStderr === isStderr).map(({ data }) => data));
     const max = this.command.maxOutputBytes;
     if (bytes.length <= max) return { text: bytes.toString('utf8'), isCut: false };
@@ -119,12 +119,12 @@ export class FakeProcess implements Partial<NativeProcess> {
     return { text: bytes.subarray(0, half) + note + bytes.subarray(bytes.length - half), isCut: true };
   }
 
-  /** It ends without a result: its sandbox is gone, or it never began. */
+  /** Ends without a result: its sandbox is gone, or it never started. */
   lose(error: unknown): void {
     if (!this.#stop()) return;
     this.exitCode = 137;
     this.#settle.reject(error);
-    this.#tell();
+    this.#notify();
   }
 
   async kill(signal?: string): Promise<void> {
@@ -142,7 +142,7 @@ export class FakeProcess implements Partial<NativeProcess> {
   }
 
   async write(data: Uint8Array): Promise<void> {
-    if (this.#isInputOver) throw new SandboxError('INVALID_ARGUMENT', 'its input has ended');
+    if (this.#isInputOver) throw new SandboxError('INVALID_ARGUMENT', 'its standard input was closed');
     this.#input.push(data);
   }
 
@@ -156,13 +156,13 @@ export class FakeProcess implements Partial<NativeProcess> {
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<never>((_, reject) => {
       const message = `${this.execId} still runs after ${timeoutMs} ms; wait again, or kill() it`;
-      const giveUp = () => reject(new SandboxError('TIMED_OUT', message, { execId: this.execId }));
-      timer = setTimeout(giveUp, Math.min(timeoutMs, 2 ** 31 - 1));
+      const onTimeout = () => reject(new SandboxError('TIMED_OUT', message, { execId: this.execId }));
+      timer = setTimeout(onTimeout, Math.min(timeoutMs, 2 ** 31 - 1));
     });
     return unlessCancelled(Promise.race([this.ended, late]), cancel).finally(() => clearTimeout(timer));
   }
 
-  /** Resolves with the next change, or when the time is up. */
+  /** Resolves at the next change, or after `waitMs`. */
   #change(waitMs?: number): Promise<void> {
     return new Promise((resolve) => {
       const done = () => {
@@ -191,13 +191,13 @@ export class FakeProcess implements Partial<NativeProcess> {
         while (!this.#isOver && !isStopped && this.#chunks.length <= next) await this.#change();
         const batch = isStopped ? [] : this.#chunks.slice(next, next + max);
         next += batch.length;
-        // What went away has no last chunk: that is said here.
+        // A lost process has no last chunk: reject here.
         if (batch.length === 0 && !isStopped) await this.ended;
         return batch;
       },
       stop: () => {
         isStopped = true;
-        this.#tell();
+        this.#notify();
       },
     };
   }

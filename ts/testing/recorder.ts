@@ -1,4 +1,4 @@
-/** Writes down what a real manager is asked and what it answers. Changes nothing of either. */
+/** Records the calls of a real manager and their answers, without changing either. */
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
@@ -8,14 +8,17 @@ import { type RecordedCall, type Recording, toJson, toKnownArgs } from './record
 
 export type { RecordedCall, Recording } from './recording';
 
-/** Affairs of the manager that is recorded, which sees to them itself. */
-const ITS_OWN = ['warmUp', 'exit'];
+/** Internal calls, which the recorded manager makes itself. */
+const INTERNAL = ['warmUp', 'exit'];
+
+/** Answers that are always the same: a replay knows them. */
+const RULES = ['isIsolated'];
 
 type Method = (...args: unknown[]) => unknown;
 
 /**
- * A manager that works as the one it is given, and a script of all that happened: plain JSON, which `createFakeManager`
- * plays without an engine. Calls are known again by their arguments, and by their order where these are the same.
+ * Returns a manager that works like the given one, and a script of what happened: plain JSON, which `createFakeManager`
+ * replays without an engine. Calls are matched by their arguments, and by their order if these are equal.
  *
  * @example
  * ```ts
@@ -40,7 +43,8 @@ class Recorder {
       get: (_, name) => {
         const value: unknown = Reflect.get(target, name, target);
         if (typeof name === 'symbol' || typeof value !== 'function') return value;
-        if (ITS_OWN.includes(name)) return () => {};
+        if (INTERNAL.includes(name)) return () => {};
+        if (RULES.includes(name)) return value.bind(target);
         return (...args: unknown[]) => this.#call(target, on, name, value as Method, args);
       },
     });
@@ -59,7 +63,7 @@ class Recorder {
     }
     return answer.then(
       async (value) => {
-        if (method === 'download') call.leaves = await leavings(target, work, args);
+        if (method === 'download') call.leaves = await downloadedFiles(target, work, args);
         return this.#answered(call, value);
       },
       (error) => {
@@ -84,9 +88,9 @@ class Recorder {
 }
 
 function listening(call: RecordedCall, callback: Method): Method {
-  return (...told) => {
-    call.progress = [...(call.progress ?? []), toJson(told[0])];
-    return callback(...told);
+  return (...args) => {
+    call.progress = [...(call.progress ?? []), toJson(args[0])];
+    return callback(...args);
   };
 }
 
@@ -107,8 +111,12 @@ function propertiesOf(value: object): Record<string, unknown> {
   return Object.fromEntries(getters.map(([name]) => [name, toJson(Reflect.get(value, name, value))]));
 }
 
-/** What a download gives, carried once more to a place where nothing else is. */
-async function leavings(target: object, download: Method, [transfer]: unknown[]): Promise<Record<string, unknown>> {
+/** The files of a download, downloaded once more to an empty folder. */
+async function downloadedFiles(
+  target: object,
+  download: Method,
+  [transfer]: unknown[],
+): Promise<Record<string, unknown>> {
   const folder = mkdtempSync(join(tmpdir(), 'cofferdam-recorder-'));
   try {
     const hostPath = join(folder, 'tree');

@@ -1,36 +1,36 @@
-/** What a recording is: plain JSON of what the addon was asked, and what it answered. */
+/** A recording: plain JSON of calls to the addon and their answers. */
 import { createHash } from 'node:crypto';
 import { basename } from 'node:path';
 
-/** One call below the public classes. */
+/** One call of the addon, below the public classes. */
 export interface RecordedCall {
-  /** Which object was called: 0 is the manager, others have the number they were given with. */
+  /** The object that was called: 0 is the manager, others have the number from `gave`. */
   on: number;
-  /** By the name it has below the public classes. */
+  /** Its name in the addon. */
   method: string;
-  /** By which the call is known again; of long contents only their digest. */
+  /** What the call is matched by; long contents by their digest. */
   args: unknown[];
-  /** What it answered. */
+  /** What it returned. */
   result?: unknown;
   /** What it rejected with, or threw. */
   error?: { code?: string; message: string; details?: string };
-  /** It gave an object with calls of its own. */
+  /** It returned an object with methods of its own. */
   gave?: { number: number; properties: Record<string, unknown> };
-  /** What it told on the way. */
+  /** The progress it reported. */
   progress?: unknown[];
-  /** Files that a download left on the host, from the path it was given. */
+  /** Files that a download wrote on the host, by path below its target. */
   leaves?: Record<string, unknown>;
-  /** It answered at once, without a promise. */
+  /** It returned synchronously. */
   isSync?: true;
   /** It had not answered when the recording was taken. */
   isPending?: true;
 }
 
-/** Made by `recordManager`, played by `createFakeManager`. */
+/** Made by `recordManager`, replayed by `createFakeManager`. */
 export interface Recording {
-  /** The version of this form. */
+  /** The version of this format. */
   recording: 1;
-  /** In the order in which they began. */
+  /** In order of their start. */
   calls: RecordedCall[];
 }
 
@@ -38,10 +38,10 @@ export function isRecording(script: object): script is Recording {
   return 'recording' in script && Array.isArray((script as Recording).calls);
 }
 
-/** Longer contents are known by their digest. */
+/** Longer contents are matched by their digest. */
 const MAX_KNOWN_BYTES = 4096;
 
-/** To plain JSON; bytes as text where they are text. */
+/** To plain JSON; bytes as text if they are UTF-8. */
 export function toJson(value: unknown): unknown {
   if (ArrayBuffer.isView(value)) {
     const bytes = Buffer.from(value.buffer, value.byteOffset, value.byteLength);
@@ -63,7 +63,7 @@ export function fromJson(value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).map(([name, each]) => [name, fromJson(each)]));
 }
 
-/** What a call is known by. Not by its signal and its callbacks, and of a path on the host only by the last name. */
+/** What a call is matched by: not by its signal and callbacks, and by the last name only of a path on the host. */
 export function toKnownArgs(args: unknown[]): unknown[] {
   const known = args.map((arg) => {
     const isOnlyHere = typeof arg === 'function' || typeof (arg as { cancel?: unknown } | null)?.cancel === 'function';

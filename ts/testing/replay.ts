@@ -1,15 +1,16 @@
-/** Plays a recording in the place of the addon: each call gets the answer that it got then. */
+/** Replaces the addon by a recording: each call gets its recorded answer. */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { SandboxError } from '../errors';
 import type { NativeManager, NativeTransfer } from '../internal/binding';
 import { type FakeCall, toCall } from './calls';
-import { unlessCancelled } from './face';
+import { isIsolated } from './key';
+import { unlessCancelled } from './native-proxy';
 import { fromJson, type RecordedCall, type Recording, toKnownArgs } from './recording';
 
-/** Ends of things: however often, and also where the recording has none. */
-const AT_ONCE = ['stop', 'abandon', 'warmUp', 'exit'];
-const LATER = ['close', 'kill', 'end'];
+/** Calls that end something: allowed any number of times, recorded or not. */
+const SYNC_ENDS = ['stop', 'abandon', 'warmUp', 'exit'];
+const ASYNC_ENDS = ['close', 'kill', 'end'];
 
 export class Replay {
   readonly calls: FakeCall[] = [];
@@ -35,6 +36,7 @@ export class Replay {
       get: (_, name) => {
         if (typeof name === 'symbol' || name === 'then') return undefined;
         if (name in properties) return properties[name];
+        if (name === 'isIsolated') return isIsolated;
         return (...args: unknown[]) => this.#call(on, properties, name, args);
       },
     });
@@ -42,8 +44,8 @@ export class Replay {
 
   #call(on: number, properties: Record<string, unknown>, method: string, args: unknown[]): unknown {
     const key = typeof properties.key === 'string' ? properties.key : null;
-    const told = on === 0 || key !== null ? toCall(key, method, args) : undefined;
-    if (told) this.calls.push(told);
+    const call = on === 0 || key !== null ? toCall(key, method, args) : undefined;
+    if (call) this.calls.push(call);
     const recorded = this.#take(on, method, toKnownArgs(args));
     if (on === 0 && method === 'close') {
       this.#isOver = true;
@@ -51,14 +53,14 @@ export class Replay {
     }
     if (recorded?.isSync) return this.#answer(recorded);
     if (recorded) return this.#replay(recorded, args);
-    if (AT_ONCE.includes(method)) return undefined;
-    if (LATER.includes(method)) return Promise.resolve();
+    if (SYNC_ENDS.includes(method)) return undefined;
+    if (ASYNC_ENDS.includes(method)) return Promise.resolve();
     if (method === 'events' || (method === 'nextMany' && this.#isOver))
-      return method === 'events' ? this.#silence() : Promise.resolve([]);
-    throw this.#unknown(told?.name ?? method, args);
+      return method === 'events' ? this.#noEvents() : Promise.resolve([]);
+    throw this.#unknown(call?.name ?? method, args);
   }
 
-  /** The first that is left of those which were just so; for an opening, else the next one: its names may be made up. */
+  /** The first unused call with the same arguments. For open() else the next one: its session may have a random name. */
   #take(on: number, method: string, args: unknown[]): RecordedCall | undefined {
     const wanted = JSON.stringify(args);
     const same = (call: RecordedCall) => call.on === on && call.method === method;
@@ -74,24 +76,24 @@ export class Replay {
   async #replay(recorded: RecordedCall, args: unknown[]): Promise<unknown> {
     const cancel = args.find((arg) => typeof (arg as { cancel?: unknown } | null)?.cancel === 'function');
     const { error, isPending, progress = [], leaves } = recorded;
-    // It was given up then, or never answered: so it is now.
+    // It was aborted in the recording, or never answered: the same here.
     if (error?.code === 'ABORTED' || isPending) return unlessCancelled(this.#over, cancel).then(() => []);
     if (error) throw Object.assign(new Error(error.message), { code: error.code, details: error.details });
-    const callback = args.find((arg) => typeof arg === 'function') as ((told: unknown) => void) | undefined;
-    for (const told of progress) callback?.(fromJson(told));
+    const callback = args.find((arg) => typeof arg === 'function') as ((progress: unknown) => void) | undefined;
+    for (const step of progress) callback?.(fromJson(step));
     if (leaves) leave(leaves, (args[0] as NativeTransfer).hostPath);
     return this.#answer(recorded);
   }
 
-  /** Nobody listened then: there is nothing to hear until the end. */
-  #silence(): object {
+  /** The recording has no events: none until the end. */
+  #noEvents(): object {
     return { nextMany: (cancel?: unknown) => unlessCancelled(this.#over, cancel).then(() => []) };
   }
 
   #unknown(name: string, args: unknown[]): SandboxError {
     if (this.#isOver) return new SandboxError('SANDBOX_CLOSED', 'this manager was closed; make a new one');
     const shown = JSON.stringify(toKnownArgs(args)).slice(0, 300);
-    const message = `the recording has no (further) answer for ${name}(${shown.slice(1, -1)}); record it again with this call in it`;
+    const message = `the recording has no (further) answer for ${name}(${shown.slice(1, -1)}); record it again with this call`;
     this.unscripted.push(message);
     return new SandboxError('UNSUPPORTED', message);
   }

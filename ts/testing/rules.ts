@@ -1,13 +1,13 @@
-/** Which rule of a script fits, and what to say where none does. */
+/** Which rule of a script matches, and the error if none does. */
 import { types } from 'node:util';
 import { SandboxError } from '../errors';
 import type { FakeCommand, FakeExec, FakeProgram, FakeRun, FakeScript } from './script';
 
-/** The rules of one script, with how often each was used. */
+/** The rules of one script, and how often each was used. */
 export class Rulebook {
   readonly #script: FakeScript;
   readonly #used = new Map<FakeCommand | FakeRun, number>();
-  /** What nothing fitted, as it was told. */
+  /** The errors for what no rule matched. */
   readonly unscripted: string[] = [];
 
   constructor(script: FakeScript) {
@@ -57,7 +57,7 @@ export class Rulebook {
   }
 }
 
-/** A `g` or `y` of the expression must not make it remember the last command. */
+/** Without the state that the flags `g` and `y` keep between calls. */
 function matches(expression: RegExp, text: string): boolean {
   expression.lastIndex = 0;
   return expression.test(text);

@@ -1,18 +1,20 @@
-/** A fake sandbox: its commands by the script, and what it is, until its end. */
+/** A fake sandbox: commands from the script, files in memory. */
 import { createHash, randomBytes } from 'node:crypto';
 import { SandboxError } from '../errors';
 import { Files } from '../files';
 import type * as Native from '../internal/binding';
+import { DEFAULT_WORKDIR } from '../internal/images';
 import { environment } from './calls';
 import { Disk } from './disk';
-import { face, unlessCancelled } from './face';
 import { FakeFiles } from './files';
+import { isIsolated, toKey } from './key';
+import { nativeProxy, unlessCancelled } from './native-proxy';
 import { FakeProcess } from './process';
 import type { Rulebook } from './rules';
 import type { FakeAnswer, FakeContent, FakeExec } from './script';
 
-/** What a fake sandbox has of the manager's around it. */
-export interface Surroundings {
+/** What a fake sandbox uses of its manager. */
+export interface FakeContext {
   rules: Rulebook;
   /** The object store, if there is one. */
   objects: Map<string, Buffer> | undefined;
@@ -20,38 +22,41 @@ export interface Surroundings {
   closed(sandbox: FakeSandbox): void;
 }
 
-export function sandboxClosed(id: string): SandboxError {
-  return new SandboxError('SANDBOX_CLOSED', `the sandbox ${id} was closed; open() gives a new one`);
+/** Of a call that never began it is said that nothing of it was sent. */
+export function sandboxClosed(id: string, details: { sent?: false } = {}): SandboxError {
+  return new SandboxError('SANDBOX_CLOSED', `the sandbox ${id} was closed; open() gives a new one`, details);
 }
 
 export class FakeSandbox extends FakeFiles implements Partial<Native.NativeSandbox> {
   readonly id = `sbx_${randomBytes(12).toString('hex')}`;
   readonly key: string;
+  readonly session: string;
   readonly image: string;
   readonly workdir: string;
   readonly #order: Native.NativeOpen;
-  readonly #around: Surroundings;
+  readonly #context: FakeContext;
   readonly #processes: FakeProcess[] = [];
   readonly #createdAtMs = Date.now();
   readonly #files: Files;
   #limits: Native.NativeLimits;
 
   constructor(
-    key: string,
+    { scope, session }: { scope: string; session: string },
     image: string,
     order: Native.NativeOpen,
-    around: Surroundings,
+    context: FakeContext,
     files: Record<string, FakeContent>,
   ) {
-    super(new Disk(order.workdir ?? '/workspace'));
-    this.key = key;
+    super(new Disk(order.workdir ?? DEFAULT_WORKDIR));
+    this.key = toKey(scope, session);
+    this.session = session;
     this.image = image;
-    this.workdir = order.workdir ?? '/workspace';
+    this.workdir = order.workdir ?? DEFAULT_WORKDIR;
     this.#order = order;
-    this.#around = around;
+    this.#context = context;
     this.#limits = { cpus: 2, memoryMb: 2048, pids: 512, ...defined(order.limits) };
-    // The test's own view of them: not told as calls, and there after the end, too.
-    this.#files = new Files(face<Native.NativeSandbox>(this, 'sandbox'));
+    // For the test itself: not recorded as calls, and usable after the end.
+    this.#files = new Files(nativeProxy<Native.NativeSandbox>(this, 'sandbox'));
     for (const [path, content] of Object.entries(files)) this.disk.write({ path }, Buffer.from(content));
     for (const { path, data } of order.files) this.disk.write({ path }, data);
   }
@@ -65,19 +70,30 @@ export class FakeSandbox extends FakeFiles implements Partial<Native.NativeSandb
     return unlessCancelled(process.ended, cancel, () => process.kill());
   }
 
-  async spawn(command: Native.NativeCommand): Promise<Native.NativeProcess> {
-    const process = this.#start(command, command.keepStdin ? undefined : new Uint8Array());
-    return face<Native.NativeProcess>(process, 'process');
+  execStreaming(command: Native.NativeCommand, stdin?: Uint8Array | null, cancel?: unknown): Native.NativeExecution {
+    const process = this.#start(command, stdin ?? new Uint8Array());
+    const output = process.output(0);
+    const unlessAborted = <T>(work: Promise<T>) => unlessCancelled(work, cancel, () => process.kill());
+    return {
+      nextMany: (max) => unlessAborted(output.nextMany(max)),
+      result: () => unlessAborted(process.ended),
+      kill: () => process.kill(),
+    };
   }
 
-  /** Throws when it cannot be started. */
+  async spawn(command: Native.NativeCommand): Promise<Native.NativeProcess> {
+    const process = this.#start(command, command.keepStdin ? undefined : new Uint8Array());
+    return nativeProxy<Native.NativeProcess>(process, 'process');
+  }
+
+  /** Throws if it cannot be started. */
   #start(native: Native.NativeCommand, input?: Uint8Array): FakeProcess {
     const process = new FakeProcess(this.#processes.length + 1, native);
     if (input) process.give(input);
     const exec = this.#toExec(native, process);
     try {
       checkCommand(native.command);
-      const rule = this.#around.rules.forExec(exec);
+      const rule = this.#context.rules.forExec(exec);
       this.begin(process, rule.answer ? rule.answer(exec) : rule);
     } catch (error) {
       process.lose(error);
@@ -91,24 +107,25 @@ export class FakeSandbox extends FakeFiles implements Partial<Native.NativeSandb
     return { command, cwd, user, stdin, files: this.#files, env: { ...this.#order.env, ...environment(env) } };
   }
 
-  /** Lets a process go as it is answered, at once or later. */
+  /** Runs a process as it is answered, now or later. */
   begin(process: FakeProcess, answer: FakeAnswer | Promise<FakeAnswer>): void {
     const go = (known: FakeAnswer) => {
       const { error, files = {} } = known;
-      if (error) throw new SandboxError(error.code, error.message ?? `the script says ${error.code}`, error.details);
+      if (error)
+        throw new SandboxError(error.code, error.message ?? `the script answers with ${error.code}`, error.details);
       for (const [path, content] of Object.entries(files)) {
         if (content === null) this.disk.remove(path, true);
         else this.disk.write({ path }, Buffer.from(content));
       }
-      process.go(known);
+      process.run(known);
     };
     if (!('then' in answer)) go(answer);
     this.#processes.push(process);
     const { execId, command } = process;
-    this.#around.emit('exec-started', this, { execId, command: [command.command].flat().join(' ') });
+    this.#context.emit('exec-started', this, { execId, command: [command.command].flat().join(' ') });
     process.ended.then(
       ({ exitCode, signal = null, timedOut, oomKilled, durationMs }) =>
-        this.#around.emit('exec-finished', this, { execId, exitCode, signal, timedOut, oomKilled, durationMs }),
+        this.#context.emit('exec-finished', this, { execId, exitCode, signal, timedOut, oomKilled, durationMs }),
       () => {},
     );
     if ('then' in answer) answer.then(go).catch((error) => process.lose(error));
@@ -120,7 +137,7 @@ export class FakeSandbox extends FakeFiles implements Partial<Native.NativeSandb
 
   async process(execId: string): Promise<Native.NativeProcess> {
     const found = this.#processes.find((process) => process.execId === execId);
-    if (found) return face<Native.NativeProcess>(found, 'process');
+    if (found) return nativeProxy<Native.NativeProcess>(found, 'process');
     throw new SandboxError('PROCESS_NOT_FOUND', `there is no process ${JSON.stringify(execId)} in this sandbox`);
   }
 
@@ -135,7 +152,7 @@ export class FakeSandbox extends FakeFiles implements Partial<Native.NativeSandb
   }
 
   #store(): Map<string, Buffer> {
-    if (this.#around.objects) return this.#around.objects;
+    if (this.#context.objects) return this.#context.objects;
     const message = 'this manager has no object store to stage from or publish to; give the fake "objects", if only {}';
     throw new SandboxError('INVALID_ARGUMENT', message);
   }
@@ -168,12 +185,14 @@ export class FakeSandbox extends FakeFiles implements Partial<Native.NativeSandb
     return {
       id: this.id,
       key: this.key,
+      session: this.session,
+      isolated: isIsolated(this.session),
       image: this.image,
       state: 'running',
       workdir: this.workdir,
       createdAtMs: this.#createdAtMs,
       limits: this.#limits,
-      network: this.#order.network,
+      network: this.#order.network === 'open',
       labels: this.#order.labels,
     };
   }
@@ -188,13 +207,13 @@ export class FakeSandbox extends FakeFiles implements Partial<Native.NativeSandb
     this.end('closed');
   }
 
-  /** Once: with all that runs in it. */
+  /** Ends it with everything that runs in it. Idempotent. */
   end(reason: string): void {
     if (this.isClosed) return;
-    this.leave(sandboxClosed(this.id));
+    this.markGone(sandboxClosed(this.id));
     for (const process of this.#processes) process.lose(sandboxClosed(this.id));
-    this.#around.closed(this);
-    this.#around.emit('closed', this, { reason });
+    this.#context.closed(this);
+    this.#context.emit('closed', this, { reason });
   }
 }
 

@@ -1,78 +1,86 @@
-/** What a test writes: how commands and runs of a fake manager go. */
+/** What a test writes: how commands and runs of a fake manager behave. */
 import type { SandboxErrorCode } from '../errors';
 import type { Files } from '../files';
 import type { Command } from '../options';
 
-/** A file’s content. */
+/** A file's content. */
 export type FakeContent = string | Uint8Array;
 
-/** How a command goes: what it prints, then how long it takes, then how it ends. */
+/** How a command behaves: its output, then its duration, then its end. */
 export interface FakeAnswer {
   /** Several pieces are several chunks. */
   stdout?: string | readonly string[];
   /** The same of standard error. */
   stderr?: string | readonly string[];
-  /** 0 unless told. */
+  /**
+   * How it exits.
+   *
+   * @default 0
+   */
   exitCode?: number;
-  /** From its output to its end; `Infinity` runs until it is killed or out of time. */
+  /**
+   * Time from its output to its end; `Infinity` runs until it is killed or times out.
+   *
+   * @default 0
+   */
   delayMs?: number;
-  /** It ran out of memory: exit code 137. */
+  /** It is killed for lack of memory, with exit code 137. */
   oomKilled?: boolean;
-  /** What it leaves: path → content, or `null` for a file that is gone. */
+  /** Files that it writes: path → content, or `null` to remove one. */
   files?: Readonly<Record<string, FakeContent | null>>;
-  /** It cannot be started: the call rejects with this. */
+  /** It cannot be started; the call rejects with this error. */
   error?: { code: SandboxErrorCode; message?: string; details?: Record<string, unknown> };
 }
 
-/** A command that somebody runs in a fake sandbox. */
+/** A command that runs in a fake sandbox. */
 export interface FakeExec {
   /** As it was given. */
   command: Command;
-  /** As it was given; the workdir where it was not. */
+  /** As it was given; the workdir if it was not. */
   cwd: string | undefined;
-  /** The sandbox's own, and over it the command's. */
+  /** The sandbox's environment, overridden by the command's. */
   env: Record<string, string>;
   /** As it was given. */
   user: string | undefined;
-  /** All of its input, once that has ended. */
+  /** All of its input, once that is closed. */
   stdin(): Promise<string>;
-  /** Those of the sandbox it runs in. */
+  /** The files of its sandbox. */
   files: Files;
 }
 
 /** One rule for commands. */
 export interface FakeCommand extends FakeAnswer {
-  /** Exactly this string or array; what matches the string, or the words of an array with spaces between; or as you say. */
+  /** Exactly this string or array; an expression for the string, or the array joined by spaces; or a function. */
   command: Command | RegExp | ((exec: FakeExec) => boolean);
-  /** Instead of what stands beside it: worked out when the command runs. */
+  /** Computes the answer when the command runs, instead of the fields beside it. */
   answer?: (exec: FakeExec) => FakeAnswer | Promise<FakeAnswer>;
-  /** For so many commands, then the next rule that fits; for all of them unless told. */
+  /** For this many commands, then the next rule that matches. No limit by default. */
   times?: number;
 }
 
-/** A program that somebody gives to `run()`. */
+/** A program given to `run()`. */
 export interface FakeProgram {
-  /** What it is for. */
+  /** What runs it. */
   runtime: 'python' | 'node' | 'bash';
-  /** The program itself. */
+  /** The source of the program. */
   code: string;
-  /** What it is given. */
+  /** Its arguments. */
   args: readonly string[];
-  /** Those of the sandbox it runs in. */
+  /** The files of its sandbox. */
   files: Files;
 }
 
-/** One rule for `run()`. What it leaves in `files` and the request's globs name are its artifacts. */
+/** One rule for `run()`. Its `files` that match the request's globs are its artifacts. */
 export interface FakeRun extends FakeAnswer {
-  /** Exactly this program, what matches it, or as you say. */
+  /** Exactly this program, an expression, or a function. */
   code: string | RegExp | ((program: FakeProgram) => boolean);
-  /** Instead of what stands beside it: worked out when the program runs. */
+  /** Computes the answer when the program runs, instead of the fields beside it. */
   answer?: (program: FakeProgram) => FakeAnswer | Promise<FakeAnswer>;
-  /** For so many programs, then the next rule that fits; for all of them unless told. */
+  /** For this many programs, then the next rule that matches. No limit by default. */
   times?: number;
 }
 
-/** How a fake manager goes. Of several rules that fit, the first counts. */
+/** How a fake manager behaves. Of several rules that match, the first counts. */
 export interface FakeScript {
   /** For `exec()`, `spawn()` and `init`. */
   exec?: readonly FakeCommand[];

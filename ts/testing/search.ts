@@ -1,4 +1,4 @@
-/** Search and edit on the disk of a fake sandbox, with the answers of the guest. */
+/** Search and edit on the disk of a fake sandbox, with the guest's answers. */
 import { posix } from 'node:path';
 import { SandboxError } from '../errors';
 import type {
@@ -25,7 +25,7 @@ function invalid(message: string, details: Record<string, unknown> = {}): never 
   throw new SandboxError('INVALID_ARGUMENT', message, details);
 }
 
-/** Everything below the scope's path that its rules leave in, each with its path from there. */
+/** Everything below the scope's path that its rules do not exclude, each with its relative path. */
 export function inScope(disk: Disk, { path, exclude, gitignore, hidden }: NativeSearchScope): [string, NativeEntry][] {
   const root = disk.resolve(path);
   const entries = disk.list(path, true).sort((a, b) => (a.path < b.path ? -1 : 1));
@@ -57,15 +57,15 @@ export function inScope(disk: Disk, { path, exclude, gitignore, hidden }: Native
     }
     return false;
   };
-  const leftOut: string[] = [];
+  const excludedFolders: string[] = [];
   return entries.flatMap((entry): [string, NativeEntry][] => {
-    if (leftOut.some((folder) => entry.path.startsWith(`${folder}/`))) return [];
+    if (excludedFolders.some((folder) => entry.path.startsWith(`${folder}/`))) return [];
     const relative = posix.relative(root, entry.path);
     const isDir = entry.fileType === 'dir';
     const said = excluded(relative, isDir);
     const isHidden = !hidden && posix.basename(entry.path).startsWith('.');
     if (said ?? (isHidden || (gitignore && isIgnored(entry, isDir)))) {
-      if (isDir) leftOut.push(entry.path);
+      if (isDir) excludedFolders.push(entry.path);
       return [];
     }
     return [[relative, entry]];
@@ -131,7 +131,7 @@ function linesOf(path: string, text: string, expression: RegExp, before: number,
   });
 }
 
-/** Of a long line, what is around the match. */
+/** The part of a long line around the match. */
 function shortened(line: string, at: number): string {
   if (Buffer.byteLength(line) <= MAX_TEXT) return line;
   const half = Math.floor(MAX_TEXT / 8);
@@ -147,7 +147,7 @@ export function replace(disk: Disk, { path, search, replacement, all, expected }
       `"${path}" has ${sizeBytes} bytes, more than the ${MAX_REPLACE_BYTES} that can be edited`,
     );
   }
-  // Bytes that are no text must stay as they are.
+  // Bytes that are not UTF-8 must stay as they are.
   const [text, wanted] = [bytes.toString('latin1'), Buffer.from(search).toString('latin1')];
   const parts = text.split(wanted);
   const count = parts.length - 1;

@@ -1,6 +1,6 @@
 /**
- * Fields that go by two names. A program finds both; a serialiser, and so a model, sees the first alone: a file's content is
- * long enough once.
+ * Fields with two names. Programs can read both. Serialisers, and so models, see only the first: a file's content is long
+ * enough once.
  */
 export function alsoCalled<T extends object>(result: T, names: Record<string, keyof T & string>): T {
   for (const [name, field] of Object.entries(names)) {

@@ -1,7 +1,7 @@
 /**
- * The tools for `@anthropic-ai/sdk`, and for what speaks as its messages do.
+ * The tools for `@anthropic-ai/sdk`, and for compatible message APIs.
  *
- * Nothing of the package is imported: its types are met by shape.
+ * Imports nothing from the package: its types are matched by shape.
  */
 import type { SandboxManager } from '../manager';
 import { createToolset } from './create';
@@ -16,7 +16,7 @@ export interface AnthropicTool {
   input_schema: ObjectSchema;
 }
 
-/** A block of an assistant's message, with which it calls a tool. */
+/** A block of an assistant message that calls a tool. */
 export interface AnthropicToolUse {
   type: 'tool_use';
   id: string;
@@ -32,20 +32,20 @@ export interface AnthropicToolResult {
   is_error: boolean;
 }
 
-/** What {@link anthropicTools} gives. */
+/** The result of {@link anthropicTools}. */
 export interface AnthropicTools {
   /** For `messages.create({ tools })`. */
   readonly tools: AnthropicTool[];
-  /** Carries out one call. */
+  /** Runs one call. */
   call(toolUse: AnthropicToolUse, options?: ToolCallOptions): Promise<AnthropicToolResult>;
-  /** Carries out all calls among the blocks of a message, side by side; what else is there is left alone. */
+  /** Runs all tool calls of a message concurrently; other blocks are ignored. */
   answer(content: readonly { type: string }[], options?: ToolCallOptions): Promise<AnthropicToolResult[]>;
-  /** What the tools are made of; to be closed when the work is over. */
+  /** The toolset behind the tools. Close it when the work is over. */
   readonly toolset: Toolset;
 }
 
 /**
- * Tools with which a model of Anthropic works in a sandbox.
+ * Tools for an Anthropic model to work in a sandbox.
  *
  * @example
  * ```ts

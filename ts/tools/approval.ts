@@ -1,4 +1,4 @@
-/** Which calls a person has to approve first, as a program says it. */
+/** Which calls a person has to approve first. */
 import * as check from '../internal/check';
 import { tools } from './catalogue';
 import { readInput } from './input';
@@ -6,7 +6,7 @@ import { readInput } from './input';
 type Answer = boolean | PromiseLike<boolean>;
 
 /**
- * Whether a call needs approval: all, those for which the function says so, or by the name of the tool.
+ * Which calls need approval: all of them, those that a function picks, or by tool name.
  *
  * @example
  * ```ts
@@ -20,12 +20,12 @@ export type NeedsApproval =
   | ((name: string, input: Record<string, unknown>) => Answer)
   | { readonly [name: string]: boolean | ((input: Record<string, unknown>) => Answer) };
 
-/** What a rule says to a call, as the model wrote it. */
+/** Whether a call needs approval, with its input as the model wrote it. */
 export type ApprovalRule = (name: string, input: unknown) => Promise<boolean>;
 
 /**
- * The rule as a function. It is given the input as the tool takes it, with each field by its own name: a model that writes
- * `cmd` for `command` does not get past it. What the tool will refuse needs nobody's approval.
+ * The rule as a function. It gets the input with aliases resolved, so that a model cannot bypass it by writing `cmd` for
+ * `command`. Input that the tool will reject needs no approval.
  */
 export function approvalRule(rule: NeedsApproval, names: readonly string[]): ApprovalRule {
   if (typeof rule === 'boolean') return async () => rule;
@@ -36,7 +36,7 @@ export function approvalRule(rule: NeedsApproval, names: readonly string[]): App
     };
   }
   for (const name of Object.keys(check.object('needsApproval', rule))) {
-    // A misspelt name would let pass what it was meant to stop.
+    // A misspelt name would approve what it was meant to stop.
     if (!names.includes(name)) throw check.invalid('a name in needsApproval', `one of ${names.join(', ')}`, name);
   }
   return async (name, input) => {

@@ -1,4 +1,4 @@
-/** All tools there are, in the order in which a model is told of them. */
+/** All tools, in the order in which models see them. */
 import type { z } from 'zod';
 import type { Tool } from './definition';
 import { execTool } from './exec';
@@ -31,7 +31,7 @@ export const tools: readonly Tool[] = [
 ];
 
 /**
- * Every tool there is, as plain data.
+ * All tools, as plain data.
  *
  * @example
  * ```ts
@@ -40,7 +40,7 @@ export const tools: readonly Tool[] = [
  */
 export const toolDefinitions: readonly ToolDefinition[] = tools.map(({ definition }) => definition);
 
-/** The same as Zod: what each tool takes and gives. The JSON Schemas are made of these. */
+/** The Zod schemas of each tool's input and output. The JSON Schemas are generated from them. */
 export const toolSchemas: Readonly<Record<string, { input: z.ZodObject; output: z.ZodObject }>> = Object.fromEntries(
   tools.map(({ definition, input, output }) => [definition.name, { input, output }]),
 );

@@ -1,4 +1,4 @@
-/** From a manager and a context to a set of tools: which they are, and how a call is answered. */
+/** Makes a toolset: chooses its tools, and answers calls. */
 import { SandboxError } from '../errors';
 import * as check from '../internal/check';
 import { toNativeScope } from '../internal/open';
@@ -13,7 +13,7 @@ import { Sessions } from './sessions';
 import type { ToolCallOptions, ToolContext, ToolResult, Toolset } from './toolset';
 
 /**
- * The tools of one agent, or of one workflow's agents. No sandbox is made before a call needs one.
+ * The tools of one agent, or of all agents of a workflow. The first call that needs a sandbox opens it.
  *
  * @example
  * ```ts
@@ -31,7 +31,7 @@ export function createToolset(manager: SandboxManager, context: ToolContext = {}
   let isClosed = false;
 
   function call(name: string, input: unknown, options: ToolCallOptions = {}): Promise<ToolResult> {
-    // What a model wrote for a name is not shown as one.
+    // A name that a model made up does not become a span name.
     return observedTool(manager, byName.has(name) ? name : 'unknown', () => answer(name, input, options));
   }
 
@@ -39,12 +39,13 @@ export function createToolset(manager: SandboxManager, context: ToolContext = {}
     const { signal, onOutput } = options;
     signal?.throwIfAborted();
     try {
-      if (isClosed) throw new HintedError('SANDBOX_CLOSED', 'closed', 'The work is over: these tools are closed.');
+      if (isClosed)
+        throw new HintedError('SANDBOX_CLOSED', 'these tools are closed', 'The work is over. Stop calling tools.');
       const tool = byName.get(name) ?? unknown(name, chosen);
       const read = readInput(tool, input) as never;
       return (await tool.run(read, { manager, context, sessions, maxBytes, signal, onOutput })) as ToolResult;
     } catch (error) {
-      // Whatever it was that the abort made fail.
+      // Whatever failed because of the abort.
       signal?.throwIfAborted();
       return toFailure(error);
     }
@@ -64,7 +65,7 @@ export function createToolset(manager: SandboxManager, context: ToolContext = {}
   };
 }
 
-/** At once: a model can do nothing about a mistake of the host's. What `open()` checks anyway is left to it. */
+/** Throws at once: a model cannot fix a mistake of the host. What `open()` checks is left to it. */
 function checkContext(context: ToolContext): void {
   check.object('context', context);
   if (context.scope !== undefined) toNativeScope(context.scope);
@@ -78,25 +79,25 @@ function checkContext(context: ToolContext): void {
 }
 
 function unknown(name: unknown, chosen: readonly Tool[]): never {
-  const shown = typeof name === 'string' ? JSON.stringify(name.slice(0, 60)) : 'of that name';
-  throw new HintedError('INVALID_ARGUMENT', `there is no tool ${shown}`, `There are: ${names(chosen)}.`);
+  const shown = typeof name === 'string' ? JSON.stringify(name.slice(0, 60)) : 'with that name';
+  throw new HintedError('INVALID_ARGUMENT', `there is no tool ${shown}`, `The tools are: ${names(chosen)}.`);
 }
 
 function names(chosen: readonly Tool[]): string {
   return chosen.map(({ definition }) => definition.name).join(', ');
 }
 
-/** The mode's tools, those of the store where there is one, and of these the ones that were asked for. */
+/** The tools of the mode, with the store tools if there is a store; only those in `include` if it is given. */
 function choose(manager: SandboxManager, { mode = 'code', include }: ToolContext): Tool[] {
   if (mode !== 'code' && mode !== 'compute') throw check.invalid('mode', '"code" or "compute"', mode);
   const there = tools.filter(({ kind }) => kind === mode || (mode === 'code' && kind === 'store' && manager.hasStore));
   if (include === undefined) return there;
-  if (!Array.isArray(include)) throw check.invalid('include', 'an array of names of tools', include);
+  if (!Array.isArray(include)) throw check.invalid('include', 'an array of tool names', include);
   for (const name of include) {
     if (there.some(({ definition }) => definition.name === name)) continue;
     const needsStore = tools.some(({ definition, kind }) => definition.name === name && kind === 'store');
     const why = needsStore && mode === 'code' ? ', because the manager has no store' : '';
-    const message = `include names ${JSON.stringify(name)}, which is no tool of mode "${mode}"${why}; there are ${names(there)}`;
+    const message = `include names ${JSON.stringify(name)}, which is not a tool of mode "${mode}"${why}; the tools are ${names(there)}`;
     throw new SandboxError('INVALID_ARGUMENT', message, { include: name });
   }
   return there.filter(({ definition }) => include.includes(definition.name));

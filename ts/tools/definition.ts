@@ -1,38 +1,38 @@
 /**
- * One tool: what a model is told of it, what it takes and gives, and what it does. The Zod schemas are the source of the
- * JSON Schemas.
+ * One tool: its description for models, its input and output, and what it does. The JSON Schemas are generated from the Zod
+ * schemas.
  *
- * Both stay loose: other names that the input goes by (`cmd` for `command`) are not shown to a model, but no validator of a
- * framework may drop or refuse them. For the same reason a field that has another name is never required by the schema, and
- * no field of an output is: a failure is a result, too.
+ * Both schemas are loose. Aliases of input fields (`cmd` for `command`) are not shown to models, but a framework's validator
+ * must not drop or reject them. So a field with an alias is never required by the schema. No output field is required either:
+ * a failure is a result, too.
  */
 import { z } from 'zod';
 import type { SandboxManager } from '../manager';
 import type { Sessions } from './sessions';
 import type { JsonSchema, ToolCallOptions, ToolContext, ToolDefinition } from './toolset';
 
-/** What a call works with. */
+/** The context of a call. */
 export interface ToolCall {
   readonly manager: SandboxManager;
   readonly context: ToolContext;
   readonly sessions: Sessions;
-  /** The most bytes of text of one stream or file. */
+  /** The maximum size of one stream or file in a result. */
   readonly maxBytes: number;
   readonly signal?: AbortSignal;
   readonly onOutput?: ToolCallOptions['onOutput'];
 }
 
-/** When a tool is there: in which mode, and whether it needs a store. */
+/** When a tool is available: in which mode, and whether it needs a store. */
 export type ToolKind = 'compute' | 'code' | 'store';
 
 export interface Tool {
   readonly definition: ToolDefinition;
   readonly kind: ToolKind;
   readonly input: z.ZodObject;
-  /** With fields that a model is not told of. */
+  /** The input schema with hidden fields. */
   readonly accepted: z.ZodObject;
   readonly output: z.ZodObject;
-  /** Other names of the input's fields. */
+  /** Aliases of input fields. */
   readonly aliases: Readonly<Record<string, string>>;
   run(input: never, call: ToolCall): Promise<object>;
 }
@@ -42,24 +42,27 @@ interface ToolParts<I extends z.ZodRawShape, H extends z.ZodRawShape> {
   kind?: ToolKind;
   description: string;
   input: I;
-  /** More fields, that a model is not told of. */
+  /** Further input fields that models do not see. */
   hidden?: H;
   aliases?: Record<string, string>;
   output: z.ZodRawShape;
   run(input: z.output<z.ZodObject<I & H>>, call: ToolCall): Promise<object>;
 }
 
-/** Fields of every tool that works in a session. */
+/** Input fields of every tool that works in a session. */
 export const inSession = {
-  sandbox_id: z.string().optional().describe('Only needed to choose between several sandboxes; from sandbox_open'),
+  sandbox_id: z
+    .string()
+    .optional()
+    .describe('Only needed to choose between several sandboxes. Returned by sandbox_open'),
 };
 
 export const sessionAliases = { session_id: 'sandbox_id' };
 
-/** Fields that any result may have. */
+/** Fields that any result can have. */
 const ofAnyResult = {
   ok: z.boolean().optional(),
-  error: z.string().optional().describe('What went wrong, when the call could not be carried out'),
+  error: z.string().optional().describe('Why the call failed'),
   code: z.string().optional(),
   hint: z.string().optional().describe('What to try next'),
   note: z.string().optional(),
@@ -86,7 +89,7 @@ export function defineTool<I extends z.ZodRawShape, H extends z.ZodRawShape = Re
   };
 }
 
-/** Without what says nothing, for the model's sake: `$schema`, and keywords that allow everything. */
+/** Without what tells a model nothing: `$schema`, and keywords that allow everything. */
 function toJsonSchema(schema: z.ZodType, io: 'input' | 'output'): JsonSchema {
   const { $schema: _, ...rest } = z.toJSONSchema(schema, {
     io,

@@ -1,16 +1,16 @@
 /**
- * How much of a text a model is shown: head and tail, with a note between them.
+ * Shortens text for a model: head and tail, with a note between them.
  *
- * Invariant: an excerpt has at most the bytes it is allowed, and never half a character.
+ * Invariant: an excerpt never exceeds its limit in bytes, and never cuts a character.
  */
 
-/** What one stream or file may have in a result unless told. */
+/** The default limit of one stream or file in a result. */
 export const MAX_RESULT_BYTES = 64 * 1024;
 
-/** Below this, the note on what was left out would itself leave out too much. */
+/** Below this, the note itself would take up too much of the limit. */
 export const LEAST_RESULT_BYTES = 100;
 
-/** As much as the note may have. */
+/** Space reserved for the note. */
 const NOTE_BYTES = 60;
 
 export interface Excerpt {
@@ -18,7 +18,7 @@ export interface Excerpt {
   truncated: boolean;
 }
 
-/** `text` if it fits; otherwise its head and its tail. */
+/** `text` if it fits, otherwise its head and tail. */
 export function excerpt(text: string, maxBytes: number): Excerpt {
   // No character has more than three bytes per UTF-16 unit.
   if (text.length * 3 <= maxBytes) return { text, truncated: false };
@@ -28,7 +28,7 @@ export function excerpt(text: string, maxBytes: number): Excerpt {
   return { text: spliced(bytes.subarray(0, half), bytes.subarray(-half), bytes.length), truncated: true };
 }
 
-/** The head and the tail of something longer, with a note between them. */
+/** Head and tail of a longer text, with a note between them. */
 export function spliced(head: Uint8Array, tail: Uint8Array, totalBytes: number): string {
   const start = wholeCharacters(head, 'at the end');
   const end = wholeCharacters(tail, 'at the start');
@@ -36,7 +36,7 @@ export function spliced(head: Uint8Array, tail: Uint8Array, totalBytes: number):
   return `${asText(start)}\n[… ${lost} bytes left out …]\n${asText(end)}`;
 }
 
-/** The bytes without half a character where they were cut. Bytes that are no UTF-8 at all stay as they are. */
+/** Removes a partial character where the bytes were cut. Bytes that are not UTF-8 stay as they are. */
 export function wholeCharacters(bytes: Uint8Array, cut: 'at the start' | 'at the end'): Uint8Array {
   const isContinuation = (byte: number | undefined) => byte !== undefined && (byte & 0b1100_0000) === 0b1000_0000;
   if (cut === 'at the start') {
@@ -51,12 +51,12 @@ export function wholeCharacters(bytes: Uint8Array, cut: 'at the start' | 'at the
   return lead + length > bytes.length ? bytes.subarray(0, Math.max(lead, 0)) : bytes;
 }
 
-/** As text; what is not UTF-8 is replaced. */
+/** Decodes UTF-8; invalid bytes are replaced. */
 export function asText(bytes: Uint8Array): string {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8');
 }
 
-/** As text, if it is UTF-8. */
+/** Decodes UTF-8; `undefined` if the bytes are not UTF-8. */
 export function asExactText(bytes: Uint8Array): string | undefined {
   try {
     return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);

@@ -7,12 +7,12 @@ import { excerpt } from './excerpt';
 import { HintedError } from './failure';
 import { inReached } from './reached';
 
-/** Kept in the sandbox of each stream, for `sandbox_exec_read`, beyond what a result shows. */
-const KEPT_BYTES = 1024 * 1024;
+/** Retained output of each stream in the sandbox, for `sandbox_exec_read`. */
+const RETAINED_BYTES = 1024 * 1024;
 
 const MAX_SECONDS = 24 * 60 * 60;
 
-/** How a command went, as a model reads it; also of one that is waited for later. */
+/** The result of a command for a model, also of one that is waited for later. */
 export const ofCommand = {
   exec_id: z.string(),
   status: z.enum(['completed', 'running']),
@@ -22,7 +22,7 @@ export const ofCommand = {
   duration_ms: z.number(),
   timed_out: z.boolean(),
   oom_killed: z.boolean(),
-  truncated: z.boolean().describe('Whether the middle of stdout or stderr was left out'),
+  truncated: z.boolean().describe('Whether the middle of stdout or stderr is missing'),
 };
 
 export const seconds = z.number().positive().max(MAX_SECONDS);
@@ -30,20 +30,22 @@ export const seconds = z.number().positive().max(MAX_SECONDS);
 export const execTool = defineTool({
   name: 'sandbox_exec',
   description:
-    'Run a command in the sandbox: a string goes through the shell (pipes, && and so on work), a list of words is run as it is. ' +
-    'A command that fails is a result with its exit_code. Long output keeps its start and end. ' +
-    'For servers and other long work set stream to true, and poll with sandbox_exec_read or sandbox_exec_wait.',
+    'Run a command in the sandbox. A string runs in the shell (pipes, && and so on work); a list of words runs directly, without a shell. ' +
+    'A command that fails returns its exit_code. Long output is shortened to its start and end. ' +
+    'For servers and other long-running commands set stream to true, and poll with sandbox_exec_read or sandbox_exec_wait.',
   input: {
     command: z
       .union([z.string(), z.array(z.string())], { error: 'expected a string or a list of strings' })
       .optional()
       .describe('Required. For example "pip install pandas && python main.py", or ["python", "main.py"]'),
-    cwd: z.string().optional().describe('Where to run it; the working directory unless told'),
+    cwd: z.string().optional().describe('Where to run it (default: the working directory)'),
     env: z.record(z.string(), z.string()).optional().describe('Environment variables for this command'),
     timeout_seconds: seconds
       .optional()
-      .describe('After that the command is ended with all it started. Leave out for the default'),
-    stream: z.boolean().optional().describe('Return at once with an exec_id, and leave the command running'),
+      .describe(
+        'When this time is over, the command and all processes it started are killed. Leave out for the default',
+      ),
+    stream: z.boolean().optional().describe('Return an exec_id at once, and leave the command running'),
     ...inSession,
   },
   aliases: { cmd: 'command', workdir: 'cwd', ...sessionAliases },
@@ -51,7 +53,7 @@ export const execTool = defineTool({
   async run(input, call) {
     const { command } = input;
     if (command === undefined || command.length === 0) {
-      const hint = 'Give the command as a string for the shell, or as a list of words.';
+      const hint = 'Pass the command as a string for the shell, or as a list of words.';
       throw new HintedError('INVALID_ARGUMENT', 'command: required, and not empty', hint);
     }
     const timeoutMs =
@@ -63,7 +65,7 @@ export const execTool = defineTool({
         cwd,
         env,
         ...(timeoutMs !== undefined && { timeoutMs }),
-        maxOutputBytes: Math.max(KEPT_BYTES, call.maxBytes),
+        maxOutputBytes: Math.max(RETAINED_BYTES, call.maxBytes),
         signal: call.signal,
         ...listeners(call.onOutput),
       });
@@ -79,18 +81,19 @@ async function start(
   options: { cwd?: string; env?: Record<string, string>; timeoutMs?: number },
   { sessions, signal, maxBytes }: ToolCall,
 ): Promise<object> {
-  // It lives as long as the session, not as long as this call or this program.
+  // It outlives this call and this program, and ends with the session.
   const process = await sandbox.spawn(command, {
     ...options,
     detached: true,
-    maxOutputBytes: Math.max(KEPT_BYTES, maxBytes),
+    maxOutputBytes: Math.max(RETAINED_BYTES, maxBytes),
   });
   if (signal?.aborted) {
     await process.kill();
     throw signal.reason;
   }
   sessions.started(process.execId, sandbox);
-  await process.end().catch(() => {});
+  // Not waited for: it may have ended already.
+  process.end().catch(() => {});
   return { exec_id: process.execId, status: 'running' };
 }
 
@@ -98,7 +101,7 @@ function toMs(value: number | undefined): number | undefined {
   return value === undefined ? undefined : value * 1000;
 }
 
-/** One that throws is not called again: a command does not end because nobody listens well. */
+/** A callback that throws is not called again. The command goes on. */
 export function listeners(onOutput: ToolCall['onOutput']) {
   if (onOutput === undefined) return {};
   let hears = true;
@@ -113,7 +116,7 @@ export function listeners(onOutput: ToolCall['onOutput']) {
   return { onStdout: tell('stdout'), onStderr: tell('stderr') };
 }
 
-/** How it went, with as much of its output as a model shall see. */
+/** The result for a model, with its output shortened. */
 export function toModel(result: ExecResult, maxBytes: number): Record<string, unknown> {
   const stdout = excerpt(result.stdout, maxBytes);
   const stderr = excerpt(result.stderr, maxBytes);
@@ -121,7 +124,7 @@ export function toModel(result: ExecResult, maxBytes: number): Record<string, un
   const truncated = isLost || stdout.truncated || stderr.truncated;
   const notes = [
     result.timedOut &&
-      'It ran out of time, and was ended with all it started. For long work set timeout_seconds or stream.',
+      'It ran out of time and was killed, with all processes it started. For long-running commands set timeout_seconds or stream.',
     result.oomKilled && 'It was killed because the sandbox ran out of memory.',
     truncated && howToReadOn(result.execId, isLost),
   ].filter((note) => note !== false);
@@ -141,6 +144,6 @@ export function toModel(result: ExecResult, maxBytes: number): Record<string, un
 
 function howToReadOn(execId: string, isLost: boolean): string {
   return isLost
-    ? 'The middle of the output was not kept. To have all of it, run the command again with its output in a file, and read that in parts.'
-    : `The middle of the output is left out here. Read it with sandbox_exec_read, exec_id ${execId}; or run the command again through grep, head or tail.`;
+    ? 'The middle of the output was dropped. To get all of it, run the command again with its output in a file, and read that in parts.'
+    : `The middle of the output is left out here. Read it with sandbox_exec_read, exec_id ${execId}, or run the command again through grep, head or tail.`;
 }

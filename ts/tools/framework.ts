@@ -1,7 +1,7 @@
 /**
- * The one way to load a framework: when it is asked for, and never before.
+ * Loads a framework when it is first needed, never before.
  *
- * Frameworks are optional peers. One that is missing is an error that says how to get it.
+ * Frameworks are optional peers. A missing one is an error that says how to install it.
  */
 import { SandboxError } from '../errors';
 

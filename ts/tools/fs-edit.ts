@@ -8,12 +8,12 @@ import { inReached } from './reached';
 export const fsEditTool = defineTool({
   name: 'sandbox_fs_edit',
   description:
-    'Put new text in the place of old text in a file. The old text must be in the file exactly as given, and just once unless replace_all is true: give enough of the lines around it.',
+    'Replace text in a file. The old text must match the file exactly, and occur only once unless replace_all is true: include enough of the surrounding lines.',
   input: {
     path: z.string().describe('Absolute, or relative to the working directory'),
-    old_text: z.string().min(1).describe('The text that is there now, with its spaces and line ends'),
-    new_text: z.string().describe('The text to put there; "" deletes'),
-    replace_all: z.boolean().optional().describe('In all places'),
+    old_text: z.string().min(1).describe('The current text, with its exact whitespace and line endings'),
+    new_text: z.string().describe('The replacement; "" deletes the text'),
+    replace_all: z.boolean().optional().describe('Replace all occurrences'),
     ...inSession,
   },
   aliases: sessionAliases,
@@ -27,7 +27,7 @@ export const fsEditTool = defineTool({
   },
 });
 
-/** Against the context's `maxFileBytes`: as long as the file could become. */
+/** Checks the largest size that the file could get against `maxFileBytes`. */
 async function checkGrowth(files: Files, path: string, texts: [string, string], all: boolean, call: ToolCall) {
   if (call.context.maxFileBytes === undefined) return;
   const before = (await files.stat(path))?.sizeBytes ?? 0;

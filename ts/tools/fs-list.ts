@@ -7,23 +7,27 @@ import { defineTool, inSession, sessionAliases } from './definition';
 import { HintedError, hinting } from './failure';
 import { inReached } from './reached';
 
-/** So many entries are shown. */
+/** How many entries a result shows. */
 const MAX_ENTRIES = 500;
 
-/** So many are looked at, to say how many there are. */
+/** How many entries are counted. */
 const MAX_LISTED = 20_000;
 
 const tooMany = hinting(
   'LIMIT_EXCEEDED',
-  'List a folder in it, or use sandbox_fs_search with a glob.',
+  'List a subdirectory, or use sandbox_fs_search with a glob.',
   `there are more than ${MAX_LISTED} entries`,
 );
 
-const isFolder = hinting('IS_A_DIRECTORY', 'Set recursive to true to delete a folder with all in it.');
+const isFolder = hinting('IS_A_DIRECTORY', 'Set recursive to true to delete a directory and everything in it.');
 
 function keepWorkdir(workdir: string): Error {
-  const hint = 'Delete what is in it, by name or with a command.';
-  return new HintedError('INVALID_ARGUMENT', `the working directory, ${workdir}, must stay: commands run in it`, hint);
+  const hint = 'Delete its entries, by name or with a command.';
+  return new HintedError(
+    'INVALID_ARGUMENT',
+    `the working directory, ${workdir}, cannot be deleted: commands run in it`,
+    hint,
+  );
 }
 
 export const entryShape = {
@@ -37,10 +41,10 @@ export const entryShape = {
 
 export const fsListTool = defineTool({
   name: 'sandbox_fs_list',
-  description: 'List a folder of the sandbox. To find files by name or by what is in them use sandbox_fs_search.',
+  description: 'List a directory of the sandbox. To find files by name or content use sandbox_fs_search.',
   input: {
-    path: z.string().optional().describe('The working directory unless told'),
-    recursive: z.boolean().optional().describe('Everything below it, too'),
+    path: z.string().optional().describe('Default: the working directory'),
+    recursive: z.boolean().optional().describe('Include all subdirectories'),
     ...inSession,
   },
   aliases: sessionAliases,
@@ -49,7 +53,7 @@ export const fsListTool = defineTool({
     return inReached(call, sandbox_id, async ({ files }) => {
       const listed = await files.list(path, { recursive, maxEntries: MAX_LISTED }).catch(tooMany);
       const truncated = listed.length > MAX_ENTRIES;
-      const note = `These are the first ${MAX_ENTRIES} of ${listed.length}. List a folder in it, or use sandbox_fs_search with a pattern.`;
+      const note = `These are the first ${MAX_ENTRIES} of ${listed.length} entries. List a subdirectory, or use sandbox_fs_search with a pattern.`;
       return {
         entries: listed.slice(0, MAX_ENTRIES).map(toModelEntry),
         truncated,
@@ -75,20 +79,20 @@ export function toModelEntry({ name, path, type, sizeBytes, mode, mtimeMs, targe
 
 export const fsDeleteTool = defineTool({
   name: 'sandbox_fs_delete',
-  description: 'Delete a file of the sandbox, or with recursive a folder with all in it.',
+  description: 'Delete a file of the sandbox or, with recursive, a directory and everything in it.',
   input: {
     path: z.string().describe('Absolute, or relative to the working directory'),
-    recursive: z.boolean().optional().describe('Needed for a folder'),
+    recursive: z.boolean().optional().describe('Required for a directory'),
     ...inSession,
   },
   aliases: sessionAliases,
-  output: { deleted: z.boolean().describe('False if nothing was there'), path: z.string().describe('Absolute') },
+  output: { deleted: z.boolean().describe('False if the path did not exist'), path: z.string().describe('Absolute') },
   async run({ path, recursive = false, sandbox_id }, call) {
     return inReached(call, sandbox_id, async ({ files, workdir }) => {
       const absolute = (await files.stat(path))?.path ?? posix.resolve(workdir, path);
       if (!posix.relative(absolute, workdir).startsWith('..')) throw keepWorkdir(workdir);
       const deleted = await files.remove(path, { recursive }).catch(isFolder);
-      return { ok: true, deleted, path: absolute, ...(!deleted && { note: 'Nothing was there.' }) };
+      return { ok: true, deleted, path: absolute, ...(!deleted && { note: 'The path did not exist.' }) };
     });
   },
 });

@@ -9,7 +9,7 @@ import { inReached } from './reached';
 
 const MAX_READ = 2 ** 31;
 
-/** Lines are counted in the sandbox; this only bounds what may come over. */
+/** Lines are counted in the sandbox; this limits what is transferred. */
 const MAX_LINES_BYTES = 8 * 1024 * 1024;
 
 interface ReadInput {
@@ -24,18 +24,15 @@ interface ReadInput {
 export const fsReadTool = defineTool({
   name: 'sandbox_fs_read',
   description:
-    'Read a file of the sandbox. Of a long one you get start and end: read the rest by lines (from_line, to_line) or bytes (offset, max_bytes). ' +
-    'What is not text comes as base64.',
+    'Read a file of the sandbox. A long file is shortened to its start and end: read the rest by lines (from_line, to_line) or bytes (offset, max_bytes). ' +
+    'Files that are not text are returned as base64.',
   input: {
     path: z.string().describe('Absolute, or relative to the working directory'),
-    encoding: z
-      .enum(['text', 'base64'])
-      .optional()
-      .describe('How to get the content; chosen by what it is unless told'),
-    from_line: z.int().min(1).max(MAX_READ).optional().describe('First line to read, counted from 1'),
+    encoding: z.enum(['text', 'base64']).optional().describe('How to return the content (default: by its type)'),
+    from_line: z.int().min(1).max(MAX_READ).optional().describe('First line to read, starting at 1'),
     to_line: z.int().min(1).max(MAX_READ).optional().describe('Last line to read'),
     offset: z.int().min(0).max(Number.MAX_SAFE_INTEGER).optional().describe('First byte to read'),
-    max_bytes: z.int().min(1).max(MAX_READ).optional().describe('How many bytes to read at most'),
+    max_bytes: z.int().min(1).max(MAX_READ).optional().describe('Maximum number of bytes to read'),
     ...inSession,
   },
   aliases: sessionAliases,
@@ -43,14 +40,16 @@ export const fsReadTool = defineTool({
     path: z.string().describe('Absolute'),
     content: z.string(),
     encoding: z.enum(['text', 'base64']),
-    truncated: z.boolean().describe('Whether this is not all that was asked for'),
+    truncated: z.boolean().describe('Whether the content is incomplete'),
     size_bytes: z.number().describe('Of the whole file'),
   },
   async run(input, call) {
     return inReached(call, input.sandbox_id, async (sandbox) => {
-      const path = await absolute(sandbox, input.path);
       const isByLine = input.from_line !== undefined || input.to_line !== undefined;
-      const read = isByLine ? await readLines(sandbox, input, call) : await readBytes(sandbox, input, call);
+      const [path, read] = await atOnce(
+        absolute(sandbox, input.path),
+        isByLine ? readLines(sandbox, input, call) : readBytes(sandbox, input, call),
+      );
       const other = read.encoding === 'base64' ? 'contents_b64' : 'contents';
       return alsoCalled({ path, ...read }, { [other]: 'content' });
     });
@@ -60,13 +59,15 @@ export const fsReadTool = defineTool({
 async function readLines(sandbox: Sandbox, { path, from_line, to_line }: ReadInput, { maxBytes, signal }: ToolCall) {
   if (from_line !== undefined && to_line !== undefined && to_line < from_line) {
     const message = `to_line ${to_line} is before from_line ${from_line}`;
-    throw new HintedError('INVALID_ARGUMENT', message, 'Give the first line as from_line and the last one as to_line.');
+    throw new HintedError('INVALID_ARGUMENT', message, 'Pass the first line as from_line and the last one as to_line.');
   }
   const range = { fromLine: from_line, toLine: to_line };
-  const lines = await sandbox.files.readText(path, { ...range, maxBytes: MAX_LINES_BYTES, signal });
-  const { sizeBytes } = await sandbox.files.read(path, { maxBytes: 0, signal });
+  const [lines, { sizeBytes }] = await atOnce(
+    sandbox.files.readText(path, { ...range, maxBytes: MAX_LINES_BYTES, signal }),
+    sandbox.files.read(path, { maxBytes: 0, signal }),
+  );
   const { text, truncated } = excerpt(lines, maxBytes);
-  const tooLong = truncated && 'These lines are too long to show all of them. Ask for fewer.';
+  const tooLong = truncated && 'These lines are too long to show. Read fewer lines.';
   const note = tooLong || (text === '' && 'The file has no such lines.');
   return { content: text, encoding: 'text', truncated, size_bytes: sizeBytes, ...(note && { note }) };
 }
@@ -82,15 +83,15 @@ async function readBytes(sandbox: Sandbox, input: ReadInput, call: ToolCall) {
   const facts = { truncated, size_bytes: sizeBytes };
   if (text === undefined) return { ...asBase64(bytes, offset, truncated, call.maxBytes), size_bytes: sizeBytes };
   if (truncated && !isPart) return { ...(await headAndTail(sandbox, path, bytes, sizeBytes, call)), ...facts };
-  const note = truncated && `Read on with offset ${offset + whole.length}.`;
+  const note = truncated && `Continue with offset ${offset + whole.length}.`;
   return { content: text, encoding: 'text', ...facts, ...(note && { note }) };
 }
 
-/** Four letters for three bytes: so many fewer are shown. */
+/** Base64 has four letters for three bytes, so fewer bytes fit. */
 function asBase64(bytes: Uint8Array, offset: number, isCut: boolean, maxBytes: number) {
   const shown = bytes.subarray(0, Math.floor((maxBytes * 3) / 4));
   const truncated = isCut || shown.length < bytes.length;
-  const note = `Read on with offset ${offset + shown.length}.`;
+  const note = `Continue with offset ${offset + shown.length}.`;
   return { content: Buffer.from(shown).toString('base64'), encoding: 'base64', truncated, ...(truncated && { note }) };
 }
 
@@ -107,7 +108,14 @@ async function headAndTail(sandbox: Sandbox, path: string, bytes: Uint8Array, si
   return { content, encoding: 'text', note };
 }
 
-/** As the sandbox writes it: with links in it as they are. */
+/** Sends both requests at once: one round trip. An error of `second` comes first. */
+async function atOnce<A, B>(first: Promise<A>, second: Promise<B>): Promise<[A, B]> {
+  first.catch(() => {});
+  const result = await second;
+  return [await first, result];
+}
+
+/** The absolute path as the sandbox writes it, with links unresolved. */
 async function absolute(sandbox: Sandbox, path: string): Promise<string> {
   return (await sandbox.files.stat(path))?.path ?? path;
 }

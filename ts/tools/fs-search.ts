@@ -1,4 +1,4 @@
-/** `sandbox_fs_search`: files by their names, or lines by what is in them. */
+/** `sandbox_fs_search`: finds files by name, or lines by content. */
 import { z } from 'zod';
 import type { GrepMatch } from '../search';
 import { defineTool, inSession, sessionAliases, type ToolCall } from './definition';
@@ -11,8 +11,8 @@ const MAX_RESULTS = 100;
 export const fsSearchTool = defineTool({
   name: 'sandbox_fs_search',
   description:
-    'Search the files of the sandbox: with pattern for lines that match a regular expression, with glob for files by name, with both for lines in such files. ' +
-    'What .gitignore names is left out.',
+    'Search the files of the sandbox: pattern finds lines that match a regular expression, glob finds files by name, both together find lines in such files. ' +
+    'Files that .gitignore excludes are skipped.',
   input: {
     pattern: z
       .string()
@@ -20,12 +20,12 @@ export const fsSearchTool = defineTool({
       .max(10_000)
       .optional()
       .describe('Regular expression (no look-around, no back-references)'),
-    glob: z.string().min(1).optional().describe('Names or paths, such as "**/*.py"'),
-    path: z.string().optional().describe('Folder or file to search; the working directory unless told'),
-    literal: z.boolean().optional().describe('Take pattern as plain text'),
+    glob: z.string().min(1).optional().describe('File names or paths, such as "**/*.py"'),
+    path: z.string().optional().describe('Directory or file to search (default: the working directory)'),
+    literal: z.boolean().optional().describe('Treat pattern as plain text'),
     ignore_case: z.boolean().optional(),
-    context_lines: z.int().min(0).max(20).optional().describe('So many lines before and after each match'),
-    max_results: z.int().min(1).max(1000).optional().describe(`${MAX_RESULTS} unless told`),
+    context_lines: z.int().min(0).max(20).optional().describe('Number of lines to show before and after each match'),
+    max_results: z.int().min(1).max(1000).optional().describe(`Default: ${MAX_RESULTS}`),
     ...inSession,
   },
   aliases: { query: 'pattern', include: 'glob', ...sessionAliases },
@@ -38,7 +38,7 @@ export const fsSearchTool = defineTool({
   async run(input, call) {
     const { pattern, glob, path = '.', max_results: most = MAX_RESULTS } = input;
     if (pattern === undefined && glob === undefined) {
-      throw new HintedError('INVALID_ARGUMENT', 'pattern or glob: required', 'Give pattern, glob, or both.');
+      throw new HintedError('INVALID_ARGUMENT', 'pattern or glob: required', 'Pass pattern, glob, or both.');
     }
     return inReached(call, input.sandbox_id, async ({ files }) => {
       const { signal } = call;
@@ -64,11 +64,11 @@ export const fsSearchTool = defineTool({
 });
 
 function truncation(truncated: boolean) {
-  const note = 'There is more. Search in a folder of it, or for something more special.';
+  const note = 'There are more matches. Search a subdirectory, or use a more specific pattern.';
   return { truncated, ...(truncated && { note }) };
 }
 
-/** As many as fit a result. */
+/** As many matches as fit into a result. */
 function firstOf(found: GrepMatch[], { maxBytes }: ToolCall) {
   const matches: object[] = [];
   let left = maxBytes;

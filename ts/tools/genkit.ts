@@ -1,7 +1,7 @@
 /**
- * The tools for Genkit, defined on an instance of the program's own.
+ * The tools for Genkit, defined on the program's own instance.
  *
- * Nothing of the package is imported: the instance brings all that is needed.
+ * Imports nothing from the package: the instance has everything that is needed.
  */
 import { SandboxError } from '../errors';
 import type { SandboxManager } from '../manager';
@@ -9,8 +9,8 @@ import { createToolset } from './create';
 import { callForFields, type ResultFields } from './result-fields';
 import type { JsonSchema, ToolContext } from './toolset';
 
-const TWICE =
-  'this instance of Genkit has sandbox tools by name already, and these would take their place; use those, or give genkitTools() dynamic: true';
+const ALREADY_DEFINED =
+  'this Genkit instance already has sandbox tools, which these would replace; use those, or call genkitTools() with dynamic: true';
 
 // biome-ignore lint/suspicious/noTsIgnore: it is an error only where the package is missing, and that is fine.
 /** @ts-ignore A tool, as the program's own copy of Genkit has it. */
@@ -26,25 +26,27 @@ type Handler = (input: unknown, options: { abortSignal?: AbortSignal }) => Promi
 
 /** Options of {@link genkitTools}. */
 export interface GenkitToolsOptions extends ToolContext {
-  /** What `genkit()` gave. */
+  /** The instance, from `genkit()`. */
   ai: { defineTool(config: Config, handler: Handler): unknown; dynamicTool(config: Config, handler: Handler): unknown };
   /**
-   * Leaves the instance's register of names alone, so that one instance can have such tools for many sandboxes, as a server
-   * does for its users. They are then given to `generate()` themselves, not by name.
+   * Does not register the tools by name, so that one instance can have tools for many sandboxes, such as a server for its
+   * users. Pass the tools themselves to `generate()`, not their names.
+   *
+   * @default false
    */
   dynamic?: boolean;
   /**
-   * Ends every call of these tools. Genkit does not tell tools that a generation was aborted (seen with 1.42): who passes
-   * an `abortSignal` to `generate()` gives it here, too.
+   * Aborts every call of these tools. Genkit does not tell tools that a generation was aborted (seen with 1.42): pass the
+   * `abortSignal` of `generate()` here, too.
    */
   signal?: AbortSignal;
 }
 
-/** Which instances have our tools by name: a second set would take the place of the first, and lead to its sandbox. */
+/** Instances with registered tools. A second set would replace the first, and lead to another sandbox. */
 const defined = new WeakSet<object>();
 
 /**
- * Tools with which a Genkit model, prompt or flow works in a sandbox, defined on the instance by name.
+ * Tools for a Genkit model, prompt or flow to work in a sandbox, registered on the instance by name.
  *
  * @example
  * ```ts
@@ -56,7 +58,7 @@ export function genkitTools(manager: SandboxManager, options: GenkitToolsOptions
   const { ai, dynamic = false, signal, ...context } = options;
   const toolset = createToolset(manager, context);
   if (!dynamic) {
-    if (defined.has(ai)) throw new SandboxError('INVALID_ARGUMENT', TWICE);
+    if (defined.has(ai)) throw new SandboxError('INVALID_ARGUMENT', ALREADY_DEFINED);
     defined.add(ai);
   }
   return toolset.tools.map(({ name, description, inputSchema }) => {

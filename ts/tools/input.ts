@@ -1,23 +1,23 @@
 /**
- * From what a model wrote to what a tool takes.
+ * Turns what a model wrote into the input of a tool.
  *
- * Nothing of the input is trusted: not its type, not its keys, not its size. No message repeats more than a few words of it.
+ * Nothing of the input is trusted: not its type, keys or size. No message repeats more than a few words of it.
  */
 import type { z } from 'zod';
 import { SandboxError } from '../errors';
 import type { Tool } from './definition';
 
-/** So many faults are named at once. */
+/** How many faults one message names. */
 const MAX_FAULTS = 5;
 
-/** The tool's input, or `INVALID_ARGUMENT` with all that is wrong with it. */
+/** The input of the tool, or `INVALID_ARGUMENT` with everything that is wrong with it. */
 export function readInput(tool: Tool, raw: unknown): unknown {
   const { name } = tool.definition;
   const given = asFields(name, raw === undefined || raw === null ? {} : raw);
   const fields: Record<string, unknown> = {};
   for (const field of Object.keys(tool.accepted.shape)) {
     const value = givenFor(field, given, tool.aliases);
-    // Models that must give every field give null for those they have nothing to say about.
+    // Models that must pass every field pass null for those they do not need.
     if (value !== undefined && value !== null) fields[field] = withoutPrototype(field, value);
   }
   const parsed = tool.accepted.safeParse(fields);
@@ -41,12 +41,12 @@ function givenFor(field: string, given: Record<string, unknown>, aliases: Readon
   const [first, second] = present;
   if (first === undefined) return undefined;
   if (second !== undefined && given[first] !== given[second]) {
-    throw new SandboxError('INVALID_ARGUMENT', `${first} and ${second} mean the same, and differ: give one of them`);
+    throw new SandboxError('INVALID_ARGUMENT', `${first} and ${second} mean the same but differ: pass one of them`);
   }
   return given[first];
 }
 
-/** A map of names must not be able to stand in for an object's own machinery. */
+/** A map must not be able to set an object's prototype. */
 function withoutPrototype(field: string, value: unknown): unknown {
   if (typeof value === 'object' && value !== null && Object.hasOwn(value, '__proto__')) {
     throw new SandboxError('INVALID_ARGUMENT', `${field} may not have a key "__proto__"`);
@@ -60,7 +60,7 @@ function describe(issue: z.core.$ZodIssue): string {
   return `${path}: ${isMissing ? 'required' : issue.message.slice(0, 300)}`;
 }
 
-/** What it is, in words that repeat nothing of it. */
+/** The kind of a value, without repeating any of it. */
 export function kindOf(value: unknown): string {
   if (value === null) return 'null';
   if (Array.isArray(value)) return 'an array';

@@ -1,7 +1,7 @@
 /**
- * A call as models without a framework make it: the input comes as JSON text, the result goes back as JSON text.
+ * A call with JSON text as its input and its result, as APIs without a framework have it.
  *
- * Invariant: as that of `Toolset.call()`: text that is no JSON is answered, for the model to read.
+ * Invariant: as for `Toolset.call()`, text that is not JSON gets an answer that the model can read.
  */
 import type { ToolCallOptions, ToolFailure, Toolset } from './toolset';
 
@@ -18,7 +18,7 @@ export async function callWithJson(
 
 function parse(input: string): { value: unknown } | { failure: ToolFailure } {
   try {
-    // Models write nothing at all for a tool that needs no input.
+    // Models write nothing for a tool that needs no input.
     return { value: input.trim() === '' ? {} : JSON.parse(input) };
   } catch (error) {
     const failure: ToolFailure = {

@@ -13,7 +13,7 @@ type ForImport = import('@langchain/core/tools', { with: { 'resolution-mode': 'i
 /** @ts-ignore The same class to programs that are CommonJS modules, to which LangChain gives other declarations. */
 type ForRequire = import('@langchain/core/tools', { with: { 'resolution-mode': 'require' }}).StructuredToolInterface;
 
-/** A structured tool of LangChain's own. */
+/** A LangChain structured tool. */
 export type LangChainTool = ForImport & ForRequire;
 
 interface Fields {
@@ -29,7 +29,7 @@ interface LangChain {
 }
 
 /**
- * Tools with which a LangChain agent or model works in a sandbox.
+ * Tools for a LangChain agent or model to work in a sandbox.
  *
  * @example
  * ```ts
@@ -50,7 +50,7 @@ export function langchainTools(manager: SandboxManager, context: ToolContext = {
         name,
         description,
         schema: inputSchema,
-        // A model that is told what was wrong can mend it.
+        // Tells the model what was wrong, so that it can correct it.
         verboseParsingErrors: true,
         func: (input, _runManager, config) => callForFields(toolset, name, input, { signal: config?.signal }),
       }),

@@ -24,7 +24,7 @@ interface Mastra {
 }
 
 /**
- * Tools with which a Mastra agent works in a sandbox, by name.
+ * Tools for a Mastra agent to work in a sandbox, by name.
  *
  * @example
  * ```ts

@@ -1,4 +1,4 @@
-/** The schema of a tool's input as SDKs have it in their types: that of an object. Ours all are. */
+/** A tool's input schema as SDKs type it: the schema of an object. All of ours are. */
 import type { JsonSchema } from './toolset';
 
 export interface ObjectSchema {

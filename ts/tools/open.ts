@@ -1,4 +1,4 @@
-/** `sandbox_open` and `sandbox_close`: a session's beginning, which every other tool also makes by itself, and its end. */
+/** `sandbox_open` and `sandbox_close`. Every other tool opens the session by itself, too. */
 import { z } from 'zod';
 import { defineTool, inSession, sessionAliases } from './definition';
 import { HintedError } from './failure';
@@ -7,29 +7,29 @@ import { withNote } from './reached';
 export const openTool = defineTool({
   name: 'sandbox_open',
   description:
-    'Get your persistent Linux sandbox, or make it if it is not there. Files and installed programs stay between calls. ' +
-    'Other tools open it by themselves: call this to choose an image, to use a second sandbox, or to learn the working directory.',
+    'Open your persistent Linux sandbox, or create it. Files and installed programs stay between calls. ' +
+    'Other tools open it automatically: call this to choose an image, to use a second sandbox, or to get the working directory.',
   input: {
     image: z
       .string()
       .optional()
       .describe(
-        'linux, python, node, or any image name. Leave out for the default. A sandbox keeps the image it was made with',
+        'linux, python, node, or any image name. Leave out for the default. The image of an existing sandbox cannot be changed',
       ),
     session: z
       .string()
       .min(1)
       .max(200)
       .optional()
-      .describe('Name of another session to use beside your own, such as "test". Leave out for your own'),
+      .describe('Name of another session to use in addition to your own, such as "test". Leave out for your own'),
   },
   aliases: { session_key: 'session', session_name: 'session' },
   output: {
     session_id: z.string(),
-    sandbox_id: z.string().describe('For other tools, to choose this sandbox'),
+    sandbox_id: z.string().describe('Pass it to other tools to choose this sandbox'),
     image: z.string(),
     workdir: z.string().describe('Where commands run and relative paths start'),
-    created: z.boolean().describe('True if it is new and empty, false if it was there already'),
+    created: z.boolean().describe('True if the sandbox is new and empty, false if it existed before'),
     status: z.literal('ready'),
   },
   async run({ image, session }, { sessions, signal }) {
@@ -44,7 +44,7 @@ export const openTool = defineTool({
   },
 });
 
-/** A folder or a file as a root: for the host's own code to choose, not for a model. */
+/** A directory or file of the host as the root file system: only the host may choose it, not a model. */
 function isOfHost(image: string): boolean {
   return /^[/.~]|^[a-z-]+:[/.~]/i.test(image.trim());
 }
@@ -52,10 +52,10 @@ function isOfHost(image: string): boolean {
 export const closeTool = defineTool({
   name: 'sandbox_close',
   description:
-    'End the sandbox with everything in it. Optional: it ends by itself when the work is over. The next call of another tool makes a new, empty one.',
+    'Close the sandbox and delete everything in it. Optional: it closes automatically when the work is over. The next call of another tool opens a new, empty one.',
   input: {
     ...inSession,
-    delete_workspace: z.boolean().optional().describe('Also delete a workspace that would outlive the sandbox'),
+    delete_workspace: z.boolean().optional().describe('Also delete a persistent workspace'),
   },
   aliases: sessionAliases,
   output: { closed: z.boolean(), session_id: z.string() },

@@ -1,7 +1,7 @@
 /**
  * The tools for `@openai/agents`.
  *
- * Nothing of the package is imported: a function tool of it is a plain object, met by shape.
+ * Imports nothing from the package: its function tools are plain objects, matched by shape.
  */
 import type { SandboxManager } from '../manager';
 import { approvalRule, type NeedsApproval } from './approval';
@@ -16,7 +16,7 @@ export interface OpenAIAgentTool {
   name: string;
   description: string;
   parameters: ObjectSchema & { additionalProperties: true };
-  /** Optional inputs are optional here, which strict schemas do not have. */
+  /** Strict schemas do not allow optional fields. */
   strict: false;
   invoke(runContext: unknown, input: string, details?: { signal?: AbortSignal }): Promise<string>;
   needsApproval(runContext: unknown, input: unknown, callId?: string): Promise<boolean>;
@@ -25,12 +25,16 @@ export interface OpenAIAgentTool {
 
 /** Options of {@link openaiAgentTools}. */
 export interface OpenAIAgentToolsOptions extends ToolContext {
-  /** Which calls a person has to approve first: they come up as interruptions of the run. None unless told. */
+  /**
+   * Which calls a person has to approve first. They come up as interruptions of the run.
+   *
+   * @default false
+   */
   needsApproval?: NeedsApproval;
 }
 
 /**
- * Tools with which an agent of `@openai/agents` works in a sandbox.
+ * Tools for an agent of `@openai/agents` to work in a sandbox.
  *
  * @example
  * ```ts

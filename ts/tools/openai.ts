@@ -1,7 +1,7 @@
 /**
- * The tools for the `openai` package, for chat completions and for responses, and for what speaks as they do.
+ * The tools for the `openai` package, for chat completions, responses and compatible APIs.
  *
- * Nothing of the package is imported: its types are met by shape.
+ * Imports nothing from the package: its types are matched by shape.
  */
 import type { SandboxManager } from '../manager';
 import { createToolset } from './create';
@@ -21,7 +21,7 @@ export interface OpenAIResponsesTool {
   name: string;
   description: string;
   parameters: ObjectSchema;
-  /** Optional inputs are optional here, which strict schemas do not have. */
+  /** Strict schemas do not allow optional fields. */
   strict: false;
 }
 
@@ -52,21 +52,21 @@ export interface OpenAIFunctionCallOutput {
   output: string;
 }
 
-/** What {@link openaiTools} gives. */
+/** The result of {@link openaiTools}. */
 export interface OpenAITools {
   /** For `chat.completions.create({ tools })`. */
   readonly tools: OpenAIChatTool[];
   /** For `responses.create({ tools })`. */
   readonly responsesTools: OpenAIResponsesTool[];
-  /** Carries out what the model called, and gives what answers it, in the shape of the API that the call is of. */
+  /** Runs a tool call, and returns the answer in the shape of the API that the call came from. */
   call(toolCall: OpenAIChatToolCall, options?: ToolCallOptions): Promise<OpenAIChatToolMessage>;
   call(toolCall: OpenAIFunctionCall, options?: ToolCallOptions): Promise<OpenAIFunctionCallOutput>;
-  /** What the tools are made of; to be closed when the work is over. */
+  /** The toolset behind the tools. Close it when the work is over. */
   readonly toolset: Toolset;
 }
 
 /**
- * Tools with which a model of OpenAI works in a sandbox.
+ * Tools for an OpenAI model to work in a sandbox.
  *
  * @example
  * ```ts
@@ -91,7 +91,7 @@ export function openaiTools(manager: SandboxManager, context: ToolContext = {}):
       const output = await callWithJson(toolset, toolCall.name, toolCall.arguments, options);
       return { type: 'function_call_output', call_id: toolCall.call_id, output };
     }
-    // A custom tool is none of ours: its call is answered by what the toolset says to a name that it does not know.
+    // A custom tool is not one of ours. The toolset answers that it does not know the name.
     const { name, input } =
       toolCall.type === 'custom'
         ? { name: toolCall.custom.name, input: '' }

@@ -1,5 +1,5 @@
 /**
- * Something that several callers wait for. Each may give up on its own; when the last one has, the work is given up, too.
+ * Work that several callers wait for. Each can stop waiting; when the last one has, the work is aborted.
  */
 import { unlessAborted } from '../internal/abort';
 
@@ -10,12 +10,12 @@ export class Opening<T> {
 
   constructor(work: (signal: AbortSignal) => Promise<T>) {
     this.result = work(this.#abort.signal);
-    // Told to those who wait.
+    // Reported to the callers that wait.
     this.result.catch(() => {});
   }
 
-  /** Whether nobody waits any more: who comes now must start again. */
-  get isGivenUp(): boolean {
+  /** Whether the work was aborted: the next caller has to start it again. */
+  get isAborted(): boolean {
     return this.#abort.signal.aborted;
   }
 

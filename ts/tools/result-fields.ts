@@ -1,4 +1,4 @@
-/** The result of a call as fields, whether it was carried out or not: what frameworks want of an object. */
+/** The result of a call as a plain object, for frameworks that need one. */
 import type { ToolCallOptions, Toolset } from './toolset';
 
 export type ResultFields = { [field: string]: unknown };

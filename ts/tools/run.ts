@@ -1,4 +1,4 @@
-/** `sandbox_run`: one program in a sandbox of its own, which is gone afterwards. */
+/** `sandbox_run`: one program in a sandbox of its own, which is removed afterwards. */
 import { z } from 'zod';
 import type { Artifact, RunRequest } from '../options';
 import { defineTool, type ToolCall } from './definition';
@@ -8,7 +8,7 @@ import { checkSize } from './fs-write';
 
 const RUN_TIMEOUT_MS = 120_000;
 
-/** All artifacts of a run together may have so many times what one text may. */
+/** All artifacts of a run together may have this many times the size of one text. */
 const ARTIFACTS_AT_MOST = 4;
 
 const strings = z.record(z.string(), z.string());
@@ -17,16 +17,18 @@ export const runTool = defineTool({
   name: 'sandbox_run',
   kind: 'compute',
   description:
-    'Run a program in a new, empty Linux sandbox, and get what it prints. Nothing stays: give everything it needs in code and files. ' +
-    'A program that fails is a result with its exit_code and stderr.',
+    'Run a program in a new, empty Linux sandbox, and get its output. Nothing is kept: pass everything it needs in code and files. ' +
+    'A program that fails returns its exit_code and stderr.',
   input: {
-    code: z.string().describe('The source of the program. Print what you want to know'),
-    runtime: z.enum(['python', 'node', 'bash']).optional().describe('What runs it; leave out for the default'),
+    code: z.string().describe('The source code. Print what you want to know'),
+    runtime: z.enum(['python', 'node', 'bash']).optional().describe('What runs the code. Leave out for the default'),
     args: z.array(z.string()).optional().describe('Arguments of the program'),
     env: strings.optional().describe('Environment variables'),
-    files: strings.optional().describe('Files to put into the working directory first: path to content'),
-    artifacts: z.array(z.string()).optional().describe('Files to bring back, as patterns such as "out/*.json"'),
-    timeout_seconds: seconds.optional().describe('After that it is ended with all it started'),
+    files: strings.optional().describe('Files to create in the working directory first, as path: content'),
+    artifacts: z.array(z.string()).optional().describe('Files to return, as patterns such as "out/*.json"'),
+    timeout_seconds: seconds
+      .optional()
+      .describe('When this time is over, the program and all processes it started are killed'),
   },
   output: {
     runtime: z.string(),
@@ -42,7 +44,7 @@ export const runTool = defineTool({
         path: z.string(),
         size_bytes: z.number(),
         content_base64: z.string().optional(),
-        omitted: z.string().optional().describe('Why the content is not here'),
+        omitted: z.string().optional().describe('Why the content is missing'),
       }),
     ),
     limits: z.looseObject({ timeout_seconds: z.number(), max_stdout_bytes: z.number() }),
@@ -80,23 +82,23 @@ export const runTool = defineTool({
       artifacts: toModelArtifacts(result.artifacts, ARTIFACTS_AT_MOST * maxBytes),
       limits: { timeout_seconds: timeoutMs / 1000, max_stdout_bytes: maxBytes },
       ...(shown.truncated === true && {
-        note: 'The middle of the output is left out. Print less, or bring a file back with artifacts.',
+        note: 'The middle of the output is left out. Print less, or return a file with artifacts.',
       }),
     };
   },
 });
 
-/** The context's image is for the context's runtime. */
+/** The context's image belongs to the context's runtime. */
 function imageFor(runtime: RunRequest['runtime'], { context }: ToolCall): string | undefined {
   return runtime === undefined || runtime === (context.runtime ?? 'python') ? context.image : undefined;
 }
 
 function whatWasWrong(timedOut: boolean, oomKilled: boolean, timeoutMs: number): string | undefined {
-  if (timedOut) return `the program was ended because it took longer than ${timeoutMs / 1000} s`;
-  return oomKilled ? 'the program was killed because it used more memory than there is' : undefined;
+  if (timedOut) return `the program timed out after ${timeoutMs / 1000} s and was killed`;
+  return oomKilled ? 'the program was killed because it ran out of memory' : undefined;
 }
 
-/** With their content, as long as all of it together is not too much. */
+/** With their content, as long as it fits. */
 function toModelArtifacts(artifacts: Artifact[], room: number): object[] {
   let left = room;
   return artifacts.map(({ path, sizeBytes, content, omitted }) => {
@@ -111,8 +113,8 @@ function checkFiles(files: Record<string, string>, call: ToolCall): Record<strin
   const { maxFiles } = call.context;
   const count = Object.keys(files).length;
   if (maxFiles !== undefined && count > maxFiles) {
-    const message = `files has ${count} files, more than the ${maxFiles} that are allowed`;
-    throw new HintedError('LIMIT_EXCEEDED', message, 'Give fewer files, or put more into one.');
+    const message = `files has ${count} files, but at most ${maxFiles} are allowed`;
+    throw new HintedError('LIMIT_EXCEEDED', message, 'Pass fewer files, or put more into one.');
   }
   for (const content of Object.values(files)) checkSize(Buffer.byteLength(content), call);
   return files;

@@ -1,11 +1,10 @@
 /**
- * Which sandboxes a set of tools can reach, and the only way to them.
+ * Which sandboxes a toolset can reach, and the only way to them.
  *
- * Invariant: a model reaches what these tools opened, and in a scope the scope's other sessions; never anything else,
- * whatever name or id it gives. Without a scope, names are these tools' own: none leads to a session that the manager has
- * for somebody else.
+ * Invariant: a model reaches the sandboxes that these tools opened and, in a scope, the other sessions of that scope. It
+ * reaches nothing else, whatever name or id it passes. Without a scope, names belong to these tools: none leads to another
+ * session of the manager.
  */
-import { randomBytes } from 'node:crypto';
 import { SandboxError } from '../errors';
 import { unlessAborted } from '../internal/abort';
 import type { SandboxManager } from '../manager';
@@ -17,43 +16,43 @@ import type { ToolContext } from './toolset';
 
 const MAX_SESSIONS = 10;
 
-/** Of so many commands it is known in which sandbox they run. */
+/** For how many commands the sandbox is remembered. */
 const MAX_COMMANDS = 1_000;
-
-/** How the names of sessions begin that nobody shares, here and in the core. */
-const ISOLATED = 'isolated';
 
 /** A sandbox for one call, and whether it is new. */
 export interface Reached {
   sandbox: Sandbox;
-  /** It was made for this call. */
+  /** It was created for this call. */
   created: boolean;
-  /** It took the place of one that these tools had before. */
+  /** It replaces a sandbox that these tools had before. */
   replaced: boolean;
 }
 
 interface Session {
   name: string;
-  /** What the model chose; the context's unless it did. */
+  /** The name that the core gave it, where it is isolated. */
+  isolatedName?: string;
+  /** What the model chose, in place of the context's image. */
   image?: string;
   opening?: Opening<Reached>;
   sandbox?: Sandbox;
-  /** There was a sandbox before, which the model may think is still there. */
+  /** How the sandbox was reached for the first time. */
+  first?: Reached;
+  /** There was a sandbox before, and the model may think that it still exists. */
   hadOne: boolean;
-  /** What was written through the tools. */
+  /** Paths that were written through the tools. */
   written: Set<string>;
 }
 
 export class Sessions {
   readonly #manager: SandboxManager;
   readonly #context: ToolContext;
+  /** All of the context's: which part counts, the core knows. */
   readonly #scope: Scope | undefined;
-  /** The session that calls work in which name none. */
+  /** The session of calls that name none. */
   readonly #usual: string;
-  /** What no other set of tools can name. */
-  readonly #secret = randomBytes(12).toString('hex');
   readonly #byName = new Map<string, Session>();
-  /** By sandbox id and by session key, those of the past too: a model may go on using them. */
+  /** By sandbox id and by session key, also of past sandboxes: a model may still use them. */
   readonly #byId = new Map<string, Session>();
   /** Where commands run, the oldest first. */
   readonly #commands = new Map<string, string>();
@@ -61,60 +60,86 @@ export class Sessions {
   constructor(manager: SandboxManager, context: ToolContext) {
     this.#manager = manager;
     this.#context = context;
-    this.#scope = winner(context.scope);
+    this.#scope = scopeOf(context);
     this.#usual = context.session ?? 'default';
   }
 
-  /** The sandbox of a session by name, made if it is not there. */
+  /** The sandbox of a session by name, created if needed. Checks that a known one is alive. */
   async open(name: string | undefined, image?: string, signal?: AbortSignal): Promise<Reached> {
-    return this.#live(this.#named(name ?? this.#usual), image, signal);
+    const session = this.#named(name ?? this.#usual);
+    if (session.sandbox && image === undefined && !(await isAlive(session.sandbox))) this.forget(session.sandbox);
+    return this.#reach(session, image, signal);
   }
 
-  /** The sandbox with this id or session key; that of the usual session without. */
+  /**
+   * The sandbox with this id or session key, or that of the usual session. A known one is assumed to be alive: the call itself
+   * finds out.
+   */
   async reach(id: string | undefined, signal?: AbortSignal): Promise<Reached> {
     const session = id === undefined ? this.#named(this.#usual) : await this.#identified(id);
-    return this.#live(session, undefined, signal);
+    return this.#reach(session, undefined, signal);
   }
 
-  /** As `reach`, but makes none: `undefined` when the session has no sandbox now. */
+  /** The sandbox that replaces one that is gone. Every call gets `replaced`, also those that did not open it. */
+  async reachInstead(gone: Sandbox, signal?: AbortSignal): Promise<Reached> {
+    const session = this.#byId.get(gone.id) ?? this.#named(this.#usual);
+    this.forget(gone);
+    const reached = await this.#reach(session, undefined, signal);
+    return session.first?.sandbox === reached.sandbox ? session.first : reached;
+  }
+
+  /** A call found that the sandbox is gone: the next call opens the session again. */
+  forget(gone: Sandbox): void {
+    const session = this.#byId.get(gone.id);
+    if (session?.sandbox === gone) session.sandbox = undefined;
+  }
+
+  /** As `reach`, but creates none: `undefined` when the session has no sandbox now. */
   async reachOpen(id: string | undefined): Promise<Sandbox | undefined> {
+    const sandbox = await this.#known(id);
+    return sandbox && (await isAlive(sandbox)) ? sandbox : undefined;
+  }
+
+  async #known(id: string | undefined): Promise<Sandbox | undefined> {
     const session = id === undefined ? await this.#usualIfThere() : await this.#identified(id);
     await session?.opening?.result.catch(() => {});
-    return session?.sandbox && (await isAlive(session.sandbox)) ? session.sandbox : undefined;
+    return session?.sandbox;
   }
 
-  /** The sandbox in which a command runs: the one that is named, the one in which these tools started it, or the usual one. */
+  /**
+   * The sandbox of a command: the one with this id, the one in which these tools started it, or the usual one. It is assumed
+   * to be alive.
+   */
   async reachCommand(execId: string, id: string | undefined): Promise<Sandbox | undefined> {
-    return this.reachOpen(id ?? this.#commands.get(execId));
+    return this.#known(id ?? this.#commands.get(execId));
   }
 
-  /** Remembers where a command runs, so that a model need not. */
+  /** Remembers the sandbox of a command, so that a model need not. */
   started(execId: string, sandbox: Sandbox): void {
     this.#commands.set(execId, sandbox.id);
     const [oldest] = this.#commands.keys();
     if (this.#commands.size > MAX_COMMANDS && oldest !== undefined) this.#commands.delete(oldest);
   }
 
-  /** Counts a file that is about to be written, against `maxFiles`. */
+  /** Counts a file that is about to be written, and checks `maxFiles`. */
   count(sandbox: Sandbox, path: string): void {
     const written = this.#byId.get(sandbox.id)?.written;
     const { maxFiles } = this.#context;
     if (written === undefined || maxFiles === undefined || written.has(path)) return;
     if (written.size >= maxFiles) {
       const message = `no more than ${maxFiles} files may be written in this session`;
-      throw new HintedError('LIMIT_EXCEEDED', message, 'Change files that are there, or put more into one file.');
+      throw new HintedError('LIMIT_EXCEEDED', message, 'Change existing files, or put more into one file.');
     }
     written.add(path);
   }
 
-  /** Ends a session's sandbox. */
+  /** Closes the sandbox of a session. */
   async end(sandbox: Sandbox, options: { keepData?: boolean }): Promise<void> {
     await sandbox.close(options);
-    const session = this.#byId.get(sandbox.id);
-    if (session?.sandbox === sandbox) session.sandbox = undefined;
+    this.forget(sandbox);
   }
 
-  /** Ends those that nobody else can come back to. */
+  /** Closes the sandboxes that nobody else can reach. */
   async close(): Promise<void> {
     await Promise.all(
       [...this.#byName.values()].map(async (session) => {
@@ -126,12 +151,7 @@ export class Sessions {
 
   /** Whether no other caller can ask for the session of this name. */
   #isPrivate(name: string): boolean {
-    return isIsolated(name) || (this.#scope === undefined && this.#context.session !== name);
-  }
-
-  /** As the manager is asked for it. */
-  #sessionName(name: string): string {
-    return this.#isPrivate(name) ? `${ISOLATED}-${this.#secret}-${name}` : name;
+    return (this.#scope === undefined && this.#context.session !== name) || this.#manager.isIsolated(name);
   }
 
   #named(name: string): Session {
@@ -140,15 +160,15 @@ export class Sessions {
     const most = this.#context.maxSessions ?? MAX_SESSIONS;
     const open = [...this.#byName.values()].filter(({ sandbox, opening }) => sandbox ?? opening).length;
     if (open >= most) {
-      const message = `these tools may have ${most} sessions at the same time, and have ${open}`;
-      throw new HintedError('LIMIT_EXCEEDED', message, 'Use one that is open, or close one with sandbox_close.');
+      const message = `${open} sessions are open, and at most ${most} are allowed`;
+      throw new HintedError('LIMIT_EXCEEDED', message, 'Use an open one, or close one with sandbox_close.');
     }
     const session: Session = { name, hadOne: false, written: new Set() };
     this.#byName.set(name, session);
     return session;
   }
 
-  /** A session that these tools know, or another one of the scope, whoever opened it. */
+  /** A session that these tools know, or another session of the scope, whoever opened it. */
   async #identified(id: string): Promise<Session> {
     const session = this.#byId.get(id) ?? (await this.#find((info) => info.id === id || info.key === id));
     if (session) return session;
@@ -159,45 +179,46 @@ export class Sessions {
   async #usualIfThere(): Promise<Session | undefined> {
     const known = this.#byName.get(this.#usual);
     if (known?.sandbox || known?.opening || this.#isPrivate(this.#usual)) return known;
-    return this.#find((info) => nameIn(info.key) === this.#usual);
+    return this.#find((info) => info.session === this.#usual);
   }
 
   async #find(isIt: (info: SandboxInfo) => boolean): Promise<Session | undefined> {
     if (this.#scope === undefined) return undefined;
     const listed = await during('opening', this.#manager.list({ scope: this.#scope }));
     const found = listed.find(isIt);
-    const name = found && nameIn(found.key);
-    // What is isolated is nobody else's, in its own scope too.
-    if (found === undefined || name === undefined || isIsolated(name)) return undefined;
+    // An isolated session is never shared, not even in its own scope.
+    if (found === undefined || found.isolated) return undefined;
     const sandbox = await during('opening', this.#manager.get(found.id));
     if (sandbox.key !== found.key) return undefined;
-    const session = this.#named(name);
-    this.#remember(session, sandbox);
+    const session = this.#named(found.session);
+    this.#remember(session, { sandbox, created: false, replaced: false });
     return session;
   }
 
-  #remember(session: Session, sandbox: Sandbox): void {
+  #remember(session: Session, reached: Reached): void {
+    const { sandbox } = reached;
     session.sandbox = sandbox;
+    session.first = reached;
     session.hadOne = true;
     this.#byId.set(sandbox.id, session).set(sandbox.key, session);
   }
 
-  /** Concurrent first calls open one sandbox; one that is gone is made again. */
-  async #live(session: Session, image: string | undefined, signal?: AbortSignal): Promise<Reached> {
+  /** Concurrent first calls open one sandbox together. */
+  async #reach(session: Session, image: string | undefined, signal?: AbortSignal): Promise<Reached> {
     signal?.throwIfAborted();
     const { sandbox } = session;
-    // Whether it has that image is the manager's to say.
-    if (sandbox && image === undefined && (await isAlive(sandbox))) return { sandbox, created: false, replaced: false };
-    // One that is being opened may be another image's.
-    while (image !== undefined && session.opening && !session.opening.isGivenUp) {
+    // The manager checks whether it has that image.
+    if (sandbox && image === undefined) return { sandbox, created: false, replaced: false };
+    // A sandbox that is being opened may have another image.
+    while (image !== undefined && session.opening && !session.opening.isAborted) {
       await unlessAborted(
         session.opening.result.catch(() => {}),
         signal,
       );
     }
     signal?.throwIfAborted();
-    if (session.opening === undefined || session.opening.isGivenUp) {
-      const opening = new Opening((givenUp) => this.#make(session, image ?? session.image, givenUp));
+    if (session.opening === undefined || session.opening.isAborted) {
+      const opening = new Opening((aborted) => this.#make(session, image ?? session.image, aborted));
       const over = () => {
         if (session.opening === opening) session.opening = undefined;
       };
@@ -212,42 +233,39 @@ export class Sessions {
   async #make(session: Session, image: string | undefined, signal: AbortSignal): Promise<Reached> {
     const { mode, include, maxResultBytes, commandTimeoutMs, idleTimeoutMs, runtime, ...rest } = this.#context;
     const { maxFileBytes, maxFiles, maxSessions, ...open } = rest;
-    const options: OpenOptions = { ...open, session: this.#sessionName(session.name), signal };
+    const isPrivate = this.#isPrivate(session.name);
+    const name = isPrivate ? (session.isolatedName ?? 'isolated') : session.name;
+    const options: OpenOptions = { ...open, session: name, signal };
     if (image !== undefined) options.image = image;
     const sandbox = await this.#manager.open(options);
+    if (isPrivate) session.isolatedName = sandbox.session;
     const { created } = sandbox;
     const replaced = created && session.hadOne;
+    const reached = { sandbox, created, replaced };
     if (created) session.written.clear();
-    this.#remember(session, sandbox);
+    this.#remember(session, reached);
     if (created && idleTimeoutMs !== undefined) await sandbox.extend({ idleTimeoutMs });
-    return { sandbox, created, replaced };
+    return reached;
   }
 }
 
-function isIsolated(name: string): boolean {
-  return name === ISOLATED || name.startsWith(`${ISOLATED}-`);
+function scopeOf({ scope = {} }: ToolContext): Scope | undefined {
+  const isEmpty = Object.values(scope).every((id) => id === undefined);
+  return isEmpty ? undefined : (scope as Scope);
 }
 
-/** The one scope that counts: the workflow wins over the agent, the agent over the user. */
-function winner({ workflow, agent, user }: NonNullable<OpenOptions['scope']> = {}): Scope | undefined {
-  if (workflow !== undefined) return { workflow };
-  if (agent !== undefined) return { agent };
-  return user === undefined ? undefined : { user };
-}
-
-/** The session's name in a key, which has `%` and `:` escaped. */
-function nameIn(key: string): string {
-  const name = key.slice(key.lastIndexOf(':') + 1);
-  return name.replaceAll('%3A', ':').replaceAll('%25', '%');
-}
-
-/** One round trip. One that fails for another reason than the sandbox's end is told by the call itself. */
+/** Takes one round trip. Errors other than the end of the sandbox are left to the call itself. */
 async function isAlive(sandbox: Sandbox): Promise<boolean> {
   try {
     await sandbox.files.exists(sandbox.workdir);
     return true;
   } catch (error) {
-    const { code } = error as Partial<SandboxError>;
-    return code !== 'SANDBOX_LOST' && code !== 'SANDBOX_CLOSED' && code !== 'SANDBOX_NOT_FOUND';
+    return !isGone(error);
   }
+}
+
+/** Whether an error says that its sandbox is gone. */
+export function isGone(error: unknown): boolean {
+  const { code } = (error ?? {}) as Partial<SandboxError>;
+  return code === 'SANDBOX_LOST' || code === 'SANDBOX_CLOSED' || code === 'SANDBOX_NOT_FOUND';
 }

@@ -9,7 +9,7 @@ const key = z.string().min(1).max(1024);
 
 const notStored = hinting(
   'FILE_NOT_FOUND',
-  'Use a key that the user, or sandbox_publish_file, gave.',
+  'Use a key from the user or from sandbox_publish_file.',
   'nothing is stored under this key',
 );
 
@@ -17,10 +17,10 @@ export const stageTool = defineTool({
   name: 'sandbox_stage_file',
   kind: 'store',
   description:
-    'Bring a stored file into the sandbox, by its key. Use it for files that are too large to write, or that a user uploaded.',
+    'Copy a stored file into the sandbox, by its key. Use it for files that are too large to write, or that a user uploaded.',
   input: {
     key: key.describe('Such as files/f_123, from the user or from sandbox_publish_file'),
-    path: z.string().optional().describe('Where to put it; its own name in the working directory unless told'),
+    path: z.string().optional().describe('Where to put it (default: under its own name in the working directory)'),
     ...inSession,
   },
   aliases: { file_key: 'key', file_id: 'key', destination: 'path', ...sessionAliases },
@@ -39,11 +39,10 @@ export const stageTool = defineTool({
 export const publishTool = defineTool({
   name: 'sandbox_publish_file',
   kind: 'store',
-  description:
-    'Store a file of the sandbox, so that it can be downloaded or used in another sandbox. Gives the key to find it by.',
+  description: 'Store a file of the sandbox, so that it can be downloaded or used in another sandbox. Returns its key.',
   input: {
     path: z.string().describe('Absolute, or relative to the working directory'),
-    key: key.optional().describe('Under which key; a new one of its own unless told'),
+    key: key.optional().describe('The key to store it under (default: a new one)'),
     ...inSession,
   },
   aliases: { file_key: 'key', source: 'path', ...sessionAliases },

@@ -1,8 +1,8 @@
 /**
- * What every framework's adapter is built on: which tools there are, and one way to call them.
+ * The base of every framework's adapter: the tools, and one way to call them.
  *
- * Invariant: `call()` answers whatever the model wrote. What is wrong is said in the result, as data made for a model; only
- * an aborted call rejects, with the signal's own reason.
+ * Invariant: `call()` answers whatever the model wrote. A failure is a result that the model can read. Only an aborted call
+ * rejects, with `signal.reason`.
  */
 import type { OpenOptions, RunRequest } from '../options';
 import type { Sandbox } from '../sandbox';
@@ -10,23 +10,23 @@ import type { Sandbox } from '../sandbox';
 /** A JSON Schema, as plain data. */
 export type JsonSchema = { readonly [keyword: string]: unknown };
 
-/** One tool, as plain data: what a model is told of it. */
+/** One tool, as plain data for a model. */
 export interface ToolDefinition {
   /** `sandbox_exec`, `sandbox_fs_read`… */
   readonly name: string;
   /** For the model: what it does, and when to use it. */
   readonly description: string;
-  /** What it takes. */
+  /** Schema of its input. */
   readonly inputSchema: JsonSchema;
-  /** What it gives. */
+  /** Schema of its result. */
   readonly outputSchema: JsonSchema;
 }
 
 /**
- * Whose tools they are: the scope and session all calls work in, and what `open()` gets.
+ * Whose tools they are: the scope and session of all calls, and the options of `open()`.
  *
- * With a scope, the tools reach the sessions of that scope, by name or by id, and no other. Without a scope and a session,
- * their sandbox is their own: not even the same manager's `open()` shares it.
+ * With a scope, the tools reach the sessions of that scope, by name or by id, and no others. Without a scope and a session,
+ * the sandbox belongs to these tools alone: not even `open()` of the same manager shares it.
  *
  * @example
  * ```ts
@@ -34,53 +34,74 @@ export interface ToolDefinition {
  * ```
  */
 export interface ToolContext extends Omit<OpenOptions, 'signal' | 'onPullProgress'> {
-  /** `code`: a session that stays; `compute`: `sandbox_run` alone. `code` unless told. */
+  /**
+   * `code`: a session that stays between calls; `compute`: only `sandbox_run`.
+   *
+   * @default 'code'
+   */
   mode?: 'code' | 'compute';
-  /** Only these of the mode's tools. */
+  /** Only these tools of the mode. */
   include?: readonly string[];
   /**
-   * The most bytes of text of one stream or file in a result; what is over it keeps head and tail. 64 KiB unless told, at
-   * least 100.
+   * The maximum size of one stream or file in a result, at least 100 bytes. Longer text is shortened to head and tail.
+   *
+   * @default 65536
    */
   maxResultBytes?: number;
-  /** How long a command, or a run, may take when the model does not say; 5 minutes, or 2 of a run. 0 means for ever. */
+  /**
+   * How long a command or a run may take when the model does not say. 0 means no limit.
+   *
+   * @default 300_000 for a command, 120_000 for a run
+   */
   commandTimeoutMs?: number;
-  /** A sandbox that these tools make ends after so long without a call; the manager's own time unless told. */
+  /**
+   * Sandboxes that these tools create end after this time without a call.
+   *
+   * @default the manager's `idleTimeoutMs`
+   */
   idleTimeoutMs?: number;
-  /** No file that these tools write may be longer. */
+  /** The maximum size of a file that these tools write. */
   maxFileBytes?: number;
-  /** These tools write no more different files than that in one session, or give them to one run. */
+  /** How many different files these tools may write in one session, or pass to one run. */
   maxFiles?: number;
-  /** How many sessions these tools may have open at the same time; 10 unless told. */
+  /**
+   * How many sessions these tools may have open at the same time.
+   *
+   * @default 10
+   */
   maxSessions?: number;
-  /** What runs the code of `sandbox_run` when the model does not say; `python` unless told. */
+  /**
+   * What runs the code of `sandbox_run` when the model does not say.
+   *
+   * @default 'python'
+   */
   runtime?: NonNullable<RunRequest['runtime']>;
 }
 
 /** A piece of a running command's output. */
 export interface ToolOutput {
-  /** Which of the two it was printed to. */
+  /** The stream it was printed to. */
   stream: 'stdout' | 'stderr';
   /** Never cut inside a character. */
   text: string;
 }
 
-/** How to carry out a call. */
+/** Options of a call. */
 export interface ToolCallOptions {
-  /** Ends the command with its whole process tree; the call rejects with the signal's reason. */
+  /** Aborts the call and kills the command with its process tree; rejects with `signal.reason`. */
   signal?: AbortSignal;
-  /** Told of output while a command runs. One that throws is not called again. */
+  /** Called with output while a command runs. A callback that throws is not called again. */
   onOutput?: (output: ToolOutput) => void;
 }
 
 /**
- * A call that could not be carried out, for the model to read. The error behind it is in `cause`, for the host to log: it is
- * not enumerable, so that no serialiser shows it to a model.
+ * A call that failed, for the model to read. The error behind it is in `cause`, for the host to log. It is not enumerable, so
+ * that no serialiser shows it to a model.
  */
 export interface ToolFailure {
-  /** What a call that was carried out never has. */
+  /** Always `false`. */
   ok: false;
-  /** What went wrong, in words that a model may read. */
+  /** What went wrong, without anything of the host. */
   error: string;
   /** A `SandboxErrorCode`. */
   code: string;
@@ -91,14 +112,14 @@ export interface ToolFailure {
 /** Snake case, plain JSON. */
 export type ToolResult = { [field: string]: unknown } | ToolFailure;
 
-/** Tools for one agent, or one workflow’s agents; see {@link createToolset}. */
+/** Tools for one agent, or for all agents of a workflow; see {@link createToolset}. */
 export interface Toolset extends AsyncDisposable {
-  /** Those of this set, in a fixed order. */
+  /** The tools of this set, in a fixed order. */
   readonly tools: readonly ToolDefinition[];
-  /** Carries out what a model called. What is wrong is said in the result; only an aborted call rejects. */
+  /** Runs a call of a model. A failure is a result; only an aborted call rejects. */
   call(name: string, input: unknown, options?: ToolCallOptions): Promise<ToolResult>;
-  /** The sandbox that calls work in unless they name another, if it is there now: looking makes none. */
+  /** The sandbox of calls that name no other, if it exists now. Never creates one. */
   sandbox(): Promise<Sandbox | undefined>;
-  /** Closes the sandboxes that these tools opened and that nobody else can come back to: those that are in no scope, or isolated. */
+  /** Closes the sandboxes of these tools that nobody else can reach: those in no scope, and isolated ones. */
   close(): Promise<void>;
 }

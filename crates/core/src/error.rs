@@ -1,10 +1,10 @@
-//! The single list of error codes. Whatever goes wrong anywhere becomes one of these, with a message that says what
-//! was tried, with which value, and what to do next.
+//! The single list of error codes. Every failure becomes one of these, with a message that says what failed, with which
+//! value, and what to do next.
 
 use cofferdam_protocol::{Fault, FaultCode};
 use serde_json::{Map, Value};
 
-/// What every fallible call of this crate gives.
+/// The result of every fallible call of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 macro_rules! codes {
@@ -26,33 +26,35 @@ macro_rules! codes {
 }
 
 codes! {
-    /// The caller gave something that cannot be meant.
+    /// An argument is invalid.
     InvalidArgument = "INVALID_ARGUMENT",
     /// No engine answers.
     EngineUnavailable = "ENGINE_UNAVAILABLE",
-    /// The image is not there and cannot be pulled.
+    /// The image was not found locally and could not be pulled.
     ImageNotFound = "IMAGE_NOT_FOUND",
     /// The policy does not list the image.
     ImageNotAllowed = "IMAGE_NOT_ALLOWED",
-    /// The policy forbids what was asked for.
+    /// The policy forbids the request.
     PolicyDenied = "POLICY_DENIED",
     /// No sandbox has this id.
     SandboxNotFound = "SANDBOX_NOT_FOUND",
     /// The sandbox was closed by this program.
     SandboxClosed = "SANDBOX_CLOSED",
-    /// The sandbox went away behind our back.
+    /// The sandbox disappeared unexpectedly.
     SandboxLost = "SANDBOX_LOST",
     /// No process has this id.
     ProcessNotFound = "PROCESS_NOT_FOUND",
     /// The program to run does not exist.
     CommandNotFound = "COMMAND_NOT_FOUND",
+    /// The command failed, and the caller asked for an error in that case.
+    CommandFailed = "COMMAND_FAILED",
     /// Nothing is at the path.
     FileNotFound = "FILE_NOT_FOUND",
     /// Something is at the path already.
     FileExists = "FILE_EXISTS",
     /// A part of the path is not a directory.
     NotADirectory = "NOT_A_DIRECTORY",
-    /// A directory is where a file was meant.
+    /// The path is a directory where a file was expected.
     IsADirectory = "IS_A_DIRECTORY",
     /// The sandbox's own permissions forbid it.
     PermissionDenied = "PERMISSION_DENIED",
@@ -64,13 +66,13 @@ codes! {
     TimedOut = "TIMED_OUT",
     /// This backend or engine cannot do it.
     Unsupported = "UNSUPPORTED",
-    /// The guest said something that it must not say.
+    /// The guest violated the protocol.
     Protocol = "PROTOCOL",
-    /// A fault of ours.
+    /// A bug in cofferdam.
     Internal = "INTERNAL",
 }
 
-/// What went wrong, for programs and for people.
+/// An error with a code for programs and a message for people.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Error {
     /// An error with a public code.
@@ -80,7 +82,7 @@ pub enum Error {
         code: ErrorCode,
         /// For people.
         message: String,
-        /// What a program may want to know beyond the code.
+        /// Further facts for programs.
         details: Map<String, Value>,
     },
     /// The caller cancelled the call; the binding answers with the caller's own reason.
@@ -88,10 +90,22 @@ pub enum Error {
     Aborted,
 }
 
+/// The source of quoted text that comes from neither cofferdam nor the sandbox.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Source {
+    Engine,
+    Store,
+}
+
 impl Error {
     /// An error without details.
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Error {
         Error::Coded { code, message: message.into(), details: Map::new() }
+    }
+
+    /// The error of a task that panicked.
+    pub(crate) fn panicked(error: tokio::task::JoinError) -> Error {
+        Error::new(ErrorCode::Internal, format!("background task panicked: {error}"))
     }
 
     /// Adds a detail.
@@ -119,6 +133,22 @@ impl Error {
         }
     }
 
+    /// Marks an error that quotes the host's engine or its store. Callers that must not expose the host hide its message.
+    #[must_use]
+    pub(crate) fn of(self, source: Source) -> Error {
+        let origin = match source {
+            Source::Engine => "engine",
+            Source::Store => "store",
+        };
+        self.with("origin", origin)
+    }
+
+    /// Marks a call that failed before anything was sent to the sandbox: it had no effect and can be retried.
+    #[must_use]
+    pub(crate) fn unsent(self) -> Error {
+        self.with("sent", false)
+    }
+
     pub(crate) fn invalid(message: impl Into<String>) -> Error {
         Error::new(ErrorCode::InvalidArgument, message)
     }
@@ -138,7 +168,7 @@ impl From<Fault> for Error {
             FaultCode::LimitExceeded => ErrorCode::LimitExceeded,
             FaultCode::Internal => ErrorCode::Internal,
         };
-        // A hostile guest may send megabytes of message.
+        // A hostile guest may send a message of megabytes.
         let message = fault.message.chars().take(2000).collect::<String>();
         Error::new(code, message)
     }

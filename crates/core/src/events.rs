@@ -1,4 +1,4 @@
-//! What happens to sandboxes, for whoever listens. Nothing is made of an event that nobody listens to.
+//! Sandbox events for listeners. Without listeners, no event is built.
 
 use std::time::SystemTime;
 
@@ -7,32 +7,32 @@ use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 use tokio_util::sync::CancellationToken;
 
-/// Events that wait for a slow listener; the oldest go first.
+/// Events buffered for a slow listener; the oldest are dropped first.
 const BACKLOG: usize = 1024;
 
-/// The most that one look gives.
+/// The most events per read.
 const BATCH: usize = 256;
 
 /// What happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EventKind {
-    /// A sandbox was made.
+    /// A sandbox was created.
     Opened,
-    /// One was found again.
+    /// An existing one was opened.
     Resumed,
-    /// One was made ready for later, or could not be.
+    /// A warm sandbox was created, or could not be.
     Warming,
-    /// Its lease runs out soon.
+    /// Its lease expires soon.
     Expiring,
-    /// It was closed, or its lease ran out.
+    /// It was closed, or its lease expired.
     Closed,
-    /// It went away behind our back.
+    /// It disappeared unexpectedly.
     Lost,
-    /// A command began.
+    /// A command started.
     ExecStarted,
     /// A command ended.
     ExecFinished,
-    /// The kernel killed for memory.
+    /// The kernel killed a process for lack of memory.
     Oom,
     /// A step of a pull.
     Pull,
@@ -56,7 +56,7 @@ impl EventKind {
     }
 }
 
-/// Something that happened.
+/// An event.
 #[derive(Debug, Clone)]
 pub struct Event {
     /// What.
@@ -65,12 +65,12 @@ pub struct Event {
     pub at: SystemTime,
     /// Which sandbox: its id and its session's key.
     pub sandbox: Option<(String, String)>,
-    /// More, by name.
+    /// Further details, by name.
     pub details: Map<String, Value>,
 }
 
 impl Event {
-    /// Of no sandbox yet.
+    /// An event without a sandbox.
     pub(crate) fn new(kind: EventKind) -> Event {
         Event { kind, at: SystemTime::now(), sandbox: None, details: Map::new() }
     }
@@ -86,7 +86,7 @@ impl Event {
     }
 }
 
-/// Where events are told. Cheap to clone.
+/// Sends events to all listeners. Cheap to clone.
 #[derive(Debug, Clone)]
 pub(crate) struct Events {
     sender: broadcast::Sender<Event>,
@@ -114,21 +114,21 @@ impl Events {
         EventStream { receiver: self.sender.subscribe(), over: self.over.clone() }
     }
 
-    /// Every stream ends after what was told until now.
+    /// Every stream ends after the events sent so far.
     pub(crate) fn end(&self) {
         self.over.cancel();
     }
 }
 
-/// Events from the moment it was made on.
+/// Events since its creation.
 pub struct EventStream {
     receiver: broadcast::Receiver<Event>,
     over: CancellationToken,
 }
 
 impl EventStream {
-    /// At least one event; none when there will be no more. A listener that is too slow finds in the next event, as
-    /// `missed`, how many it missed.
+    /// At least one event; none when there will be no more. Slow listeners lose events; `missed` in the next event counts
+    /// them.
     pub async fn next_many(&mut self) -> Vec<Event> {
         let mut missed = 0;
         let first = loop {

@@ -1,7 +1,6 @@
-//! What callers may do with files, checked in one place: before the guest is asked for anything.
+//! What callers may do with files. Checked here only, before the guest gets a request.
 //!
-//! It holds for the file API. Commands are the sandbox's own business: what they may not touch, the image and the user must
-//! say.
+//! It applies to the file API. Commands are not bound by it: the image and the command user decide what they may touch.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -9,10 +8,10 @@ use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
 use crate::{Error, ErrorCode, Result};
 
-/// The ceilings of a manager on files.
+/// The file policy of a manager.
 #[derive(Debug, Clone)]
 pub struct FilePolicy {
-    /// Paths in the sandbox, each with all below it; or globs.
+    /// Paths in the sandbox, each with its whole tree; or globs.
     blocked: Vec<String>,
     globs: std::result::Result<GlobSet, String>,
     pub(crate) max_file_bytes: Option<u64>,
@@ -20,14 +19,14 @@ pub struct FilePolicy {
 }
 
 impl FilePolicy {
-    /// Blocked paths are absolute, or globs such as `**/.ssh`. No file that is written or carried may be longer than
-    /// `max_file_bytes`, and no call may write or carry more than `max_files`.
+    /// Blocked paths are absolute, or globs such as `**/.ssh`. No file that is written or transferred may be
+    /// longer than `max_file_bytes`, and no call may write or transfer more than `max_files`.
     pub fn new(blocked: Vec<String>, max_file_bytes: Option<u64>, max_files: Option<u64>) -> FilePolicy {
         let globs = globs(&blocked);
         FilePolicy { blocked, globs, max_file_bytes, max_files }
     }
 
-    /// Whether it can be read.
+    /// The parsed patterns; an error if one is invalid.
     pub(crate) fn check(&self) -> Result<&GlobSet> {
         self.globs.as_ref().map_err(|why| Error::invalid(format!("policy.blockedPaths: {why}")))
     }
@@ -36,7 +35,7 @@ impl FilePolicy {
         self.blocked.is_empty()
     }
 
-    /// Checks an absolute path, as it was given and as it is without links.
+    /// Checks an absolute path. Call it with the path as given, and with links resolved.
     pub(crate) fn admit(&self, path: &Path) -> Result<()> {
         let (path, globs) = (without_dots(path), self.check()?);
         match path.ancestors().find(|ancestor| globs.is_match(ancestor)) {
@@ -45,7 +44,7 @@ impl FilePolicy {
         }
     }
 
-    /// Checks what is about to be done with all below a path.
+    /// Checks an operation on a whole tree.
     pub(crate) fn admit_tree(&self, path: &Path) -> Result<()> {
         self.admit(path)?;
         let path = without_dots(path);

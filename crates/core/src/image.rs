@@ -1,8 +1,8 @@
-//! Image names: shortcuts, and what a name may look like.
+//! Image names: shortcuts and validation.
 
 use crate::{Error, Result};
 
-/// What `open()` without an image gives.
+/// The image of `open()` without one.
 pub const DEFAULT_IMAGE: &str = "linux";
 
 /// The image that a shortcut stands for; any other name is itself.

@@ -1,15 +1,15 @@
 //! Session keys: which callers share a sandbox.
 //!
 //! A key is `namespace:id:name`. It is shown with `%` and `:` escaped inside its parts, and claimed on the engine by a
-//! hash of the escaped form, so that no two keys can collide whatever characters they hold.
+//! hash of the escaped form, so no two keys can collide, whatever characters they contain.
 
 use sha2::{Digest, Sha256};
 
-use crate::id::random_id;
+use crate::id::{hex, random_id};
 use crate::{Error, Result};
 
-/// How the names of boxes begin that are nobody's yet.
-pub(crate) const WARM_CLAIM: &str = "cofferdam-warm-";
+/// The name of unshared sessions, and the prefix of their generated names.
+const ISOLATED: &str = "isolated";
 
 /// The longest part of a key.
 const MAX_PART: usize = 512;
@@ -28,21 +28,21 @@ pub struct Scope {
 /// Which session within a scope.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Session {
-    /// The scope's own.
+    /// The scope's default session.
     #[default]
     Default,
-    /// One that nobody else ever gets.
+    /// A new session that is never shared.
     Isolated,
-    /// One by name.
+    /// A named session.
     Named(String),
 }
 
 impl Session {
-    /// As callers write it.
+    /// Parses a caller's session name.
     pub fn parse(name: &str) -> Session {
         match name {
             "default" => Session::Default,
-            "isolated" => Session::Isolated,
+            ISOLATED => Session::Isolated,
             other => Session::Named(other.to_owned()),
         }
     }
@@ -63,7 +63,7 @@ impl SessionKey {
         };
         let name = match session {
             Session::Default => "default".to_owned(),
-            Session::Isolated => random_id("isolated-"),
+            Session::Isolated => random_id(&format!("{ISOLATED}-")),
             Session::Named(name) => name.clone(),
         };
         for (what, part) in [(namespace, id), ("session", name.as_str())] {
@@ -74,33 +74,48 @@ impl SessionKey {
         Ok(SessionKey(format!("{namespace}:{}:{}", escape(id), escape(&name))))
     }
 
+    /// An internal key, in a namespace that no scope uses.
+    pub(crate) fn internal(namespace: &str, name: &str) -> SessionKey {
+        SessionKey(format!("{namespace}:{name}"))
+    }
+
+    /// A key as it was stored or shown; `None` for the empty text of an unclaimed box.
+    pub(crate) fn from_text(text: String) -> Option<SessionKey> {
+        (!text.is_empty()).then_some(SessionKey(text))
+    }
+
     /// `workflow:wf_abc123:default`
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The name under which an engine knows the session's sandbox. Names are unique there, which makes it a claim.
+    /// The name of the session's claim: valid on every engine, and free of the key's text.
     pub fn claim(&self) -> String {
         claim(&self.0)
     }
 
-    /// Whether no other program can ever ask for it: it belongs to one manager.
+    /// Whether no other program can open it: it belongs to one manager.
     pub fn is_private(&self) -> bool {
-        is_private(&self.0)
+        self.0.starts_with("manager:")
     }
 }
 
 pub(crate) fn claim(key: &str) -> String {
     let digest = Sha256::digest(key.as_bytes());
-    let digits: String = digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
-    format!("cofferdam-{digits}")
+    format!("cofferdam-{}", hex(&digest[..16]))
 }
 
-pub(crate) fn is_private(key: &str) -> bool {
-    key.starts_with("manager:")
+/// Whether a session of this name is never shared between callers.
+pub fn is_isolated(name: &str) -> bool {
+    name.strip_prefix(ISOLATED).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
 }
 
-/// The part of every key in a scope before the session's name.
+/// The session's name in a key: `open()` with it and the same scope gives the same session.
+pub fn session_name(key: &str) -> String {
+    unescape(key.rsplit(':').next().unwrap_or_default())
+}
+
+/// The common prefix of all keys in a scope.
 pub(crate) fn scope_prefix(scope: &Scope) -> Result<String> {
     let any = SessionKey::new(scope, &Session::Default, "")?;
     Ok(any.0.trim_end_matches("default").to_owned())
@@ -108,6 +123,10 @@ pub(crate) fn scope_prefix(scope: &Scope) -> Result<String> {
 
 fn escape(part: &str) -> String {
     part.replace('%', "%25").replace(':', "%3A")
+}
+
+fn unescape(part: &str) -> String {
+    part.replace("%3A", ":").replace("%25", "%")
 }
 
 #[cfg(test)]
@@ -139,6 +158,14 @@ mod tests {
     }
 
     #[test]
+    fn isolated_sessions_are_known_by_their_names() {
+        assert!(is_isolated("isolated") && is_isolated(&session_name(key("w", "isolated").as_str())));
+        for name in ["default", "isolate", "isolatedly", "not-isolated"] {
+            assert!(!is_isolated(name), "{name}");
+        }
+    }
+
+    #[test]
     fn empty_and_endless_parts_are_refused() {
         for id in [String::new(), "x".repeat(513)] {
             let scope = Scope { workflow: Some(id), ..Scope::default() };
@@ -147,6 +174,12 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn a_key_gives_its_name_back(id in ".{1,20}", name in ".{1,20}|(%3A|%25|:|%){1,5}") {
+            prop_assume!(name != "isolated");
+            prop_assert_eq!(session_name(key(&id, &name).as_str()), name);
+        }
+
         #[test]
         fn different_parts_never_collide(a in ".{1,20}", b in ".{1,20}", c in ".{1,20}", d in ".{1,20}") {
             prop_assume!((&a, &b) != (&c, &d) && b != "isolated" && d != "isolated");

@@ -1,6 +1,6 @@
-//! The heart of cofferdam: sessions on backends, and the host end of the guest protocol.
+//! The core of cofferdam: sessions on backends, and the host side of the guest protocol.
 //!
-//! Knows nothing of JavaScript; usable and tested as a plain Rust crate. Data flows one way in and the same way back:
+//! Independent of JavaScript; usable and tested as a plain Rust crate. Data flows one way in and the same way back:
 //! [`Manager`] → [`Sandbox`] → [`guest`] → bytes through a [`backend`] → the guest in the sandbox.
 //!
 //! ```no_run
@@ -16,6 +16,7 @@
 //! ```
 
 pub mod backend;
+mod clock;
 mod error;
 mod events;
 mod file_policy;
@@ -24,6 +25,7 @@ mod host;
 mod id;
 mod image;
 mod key;
+mod lock;
 mod manager;
 mod options;
 mod packages;
@@ -35,17 +37,18 @@ mod sandbox;
 mod sessions;
 mod store;
 
+pub use backend::Network;
 pub use error::{Error, ErrorCode, Result};
 pub use events::{Event, EventKind, EventStream};
 pub use file_policy::FilePolicy;
 pub use guest::{
-    Chunk, ExecRequest, ExecResult, FileContent, FileReader, FileWatch, FileWriter, Found, GlobRequest, GrepRequest,
-    ListRequest, OutputStream, PortForward, Process, Recent, ReplaceRequest, SearchScope, SpawnRequest, StreamName,
-    WriteRequest,
+    Chunk, ExecRequest, ExecResult, Execution, FileContent, FileReader, FileWatch, FileWriter, Found, GlobRequest,
+    GrepRequest, ListRequest, OutputStream, PortForward, Process, Recent, ReplaceRequest, SearchScope, SpawnRequest,
+    StreamName, WriteRequest,
 };
 pub use guest::{OnProgress, Progress, Skipped, TransferReport, TransferRequest};
 pub use image::{DEFAULT_IMAGE, resolve_image};
-pub use key::{Scope, Session, SessionKey};
+pub use key::{Scope, Session, SessionKey, is_isolated, session_name};
 pub use manager::{Manager, Opened};
 pub use options::{
     BackendKind, DEFAULT_WORKDIR, DockerOptions, Limits, ManagerOptions, OnPull, OpenRequest, PullPolicy, PullProgress,

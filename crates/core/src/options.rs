@@ -1,4 +1,4 @@
-//! What callers may ask for, and what it is when they do not.
+//! Options of callers, and their defaults.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,6 +9,7 @@ use cofferdam_protocol::Command;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
+use crate::backend::Network;
 use crate::key::{Scope, Session};
 use crate::packages::Packages;
 use crate::policy::Policy;
@@ -17,7 +18,7 @@ use crate::store::StoreOptions;
 /// Where relative paths start and commands run.
 pub const DEFAULT_WORKDIR: &str = "/workspace";
 
-/// How to reach a Docker engine; found as the docker command finds it when empty.
+/// How to reach a Docker engine (default: as the docker command finds it).
 #[derive(Debug, Clone, Default)]
 pub struct DockerOptions {
     /// `unix:///…`, `tcp://…`, `ssh://…`, `npipe://…`
@@ -39,14 +40,14 @@ pub struct TlsFiles {
     pub key: String,
 }
 
-/// When sandboxes end by themselves.
+/// When sandboxes expire.
 #[derive(Debug, Clone, Copy)]
 pub struct Timeouts {
-    /// With no request and no output.
+    /// Time without a request or output.
     pub idle: Duration,
-    /// Since the start.
+    /// Time since the start.
     pub max_lifetime: Duration,
-    /// With no host linked.
+    /// Time without a linked host.
     pub orphan: Duration,
 }
 
@@ -57,50 +58,50 @@ impl Default for Timeouts {
     }
 }
 
-/// What gives sandboxes.
+/// The backend that runs sandboxes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum BackendKind {
-    /// A container engine where one answers, else this machine's own namespaces.
+    /// A container engine if one answers, otherwise Linux namespaces.
     #[default]
     Auto,
     /// A container engine.
     Docker,
-    /// This machine's own namespaces.
+    /// Linux namespaces of this machine.
     Namespaces,
 }
 
 /// A manager's options.
 #[derive(Clone, Default)]
 pub struct ManagerOptions {
-    /// What gives sandboxes.
+    /// The backend that runs sandboxes.
     pub backend: BackendKind,
     /// How to reach the engine.
     pub docker: DockerOptions,
-    /// Ceilings that no open may pass.
+    /// Limits on what callers may request.
     pub policy: Policy,
-    /// When sandboxes end by themselves.
+    /// When sandboxes expire.
     pub timeouts: Timeouts,
-    /// Sandboxes to keep ready.
+    /// Warm sandboxes.
     pub warm: Vec<WarmRequest>,
-    /// Where sandboxes stage from and publish to.
+    /// The object store to stage from and publish to.
     pub store: Option<StoreOptions>,
 }
 
-/// So many sandboxes, ready for an open that asks for the same.
+/// Warm sandboxes for requests with the same options.
 #[derive(Clone)]
 pub struct WarmRequest {
-    /// What the open would ask for.
+    /// The request they serve.
     pub open: OpenRequest,
     /// How many.
     pub count: usize,
 }
 
-/// What a sandbox may use at most. An absent limit is the default one.
+/// Resource limits of a sandbox. An absent limit means the default.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Limits {
     /// Processors.
     pub cpus: Option<f64>,
-    /// Memory, with no swap beside it.
+    /// Memory, without additional swap.
     pub memory_mb: Option<u64>,
     /// Processes and threads.
     pub pids: Option<u64>,
@@ -123,7 +124,7 @@ impl Limits {
         }
     }
 
-    /// What a sandbox gets unless told.
+    /// The default limits.
     pub fn standard() -> Limits {
         Limits { cpus: Some(2.0), memory_mb: Some(2048), pids: Some(512), workspace_mb: None, open_files: None }
     }
@@ -137,7 +138,7 @@ pub enum PullPolicy {
     Missing,
     /// Before every new sandbox.
     Always,
-    /// Not at all.
+    /// Never.
     Never,
 }
 
@@ -148,18 +149,18 @@ pub struct PullProgress {
     pub image: String,
     /// Which of its layers.
     pub layer: Option<String>,
-    /// As the engine says it.
+    /// The engine's own text.
     pub status: String,
-    /// Of `total_bytes`.
+    /// Bytes so far, of `total_bytes`.
     pub current_bytes: Option<u64>,
-    /// Where known.
+    /// If known.
     pub total_bytes: Option<u64>,
 }
 
-/// Told of each step of a pull.
+/// Called at each step of a pull.
 pub type OnPull = Arc<dyn Fn(PullProgress) + Send + Sync>;
 
-/// Which sandbox, and what it shall be if it is made.
+/// Which sandbox to open, and its options if it is created.
 #[derive(Clone, Default)]
 pub struct OpenRequest {
     /// Who shares it.
@@ -168,23 +169,23 @@ pub struct OpenRequest {
     pub session: Session,
     /// A shortcut or any image.
     pub image: Option<String>,
-    /// Where commands run.
+    /// Where commands run (default: [`DEFAULT_WORKDIR`]).
     pub workdir: Option<String>,
-    /// For all commands.
+    /// Environment of all commands.
     pub env: BTreeMap<String, String>,
-    /// Whom commands run as; the image's own user when absent.
+    /// The command user (default: the image's user).
     pub user: Option<String>,
-    /// What it may use.
+    /// Resource limits.
     pub limits: Limits,
-    /// Whether it may reach the network.
-    pub network: bool,
+    /// Network access.
+    pub network: Network,
     /// Whether only the workdir and `/tmp` may be written.
     pub read_only_root: bool,
     /// Whether its workspace outlives it.
     pub persist: bool,
     /// For the caller's own use.
     pub labels: BTreeMap<String, String>,
-    /// What it has beside what is in the image.
+    /// Packages to install on top of the image.
     pub packages: Packages,
     /// Written into a new sandbox.
     pub files: Vec<(String, Bytes)>,
@@ -192,10 +193,10 @@ pub struct OpenRequest {
     pub init: Option<Command>,
     /// When to pull.
     pub pull: PullPolicy,
-    /// Told of a pull.
+    /// Called at each step of a pull.
     pub on_pull: Option<OnPull>,
-    /// How long opening may take.
+    /// Time limit for opening.
     pub timeout: Option<Duration>,
-    /// Ends the opening early.
+    /// Aborts the opening.
     pub cancel: CancellationToken,
 }

@@ -1,10 +1,10 @@
-//! Ceilings: what an open may ask for. Checked in one place, before anything is pulled, made or handed out.
+//! Policies: what a request may contain. Checked here only, before anything is pulled, created or returned.
 
 use std::sync::Arc;
 
 use globset::{Glob, GlobSetBuilder};
 
-use crate::backend::BoxRecord;
+use crate::backend::{BoxRecord, Network};
 use crate::file_policy::FilePolicy;
 use crate::options::{Limits, OpenRequest};
 use crate::{Error, ErrorCode, Result};
@@ -12,38 +12,38 @@ use crate::{Error, ErrorCode, Result};
 /// The kernel's own default for `fs.nr_open`.
 const MAX_OPEN_FILES: u64 = 1024 * 1024;
 
-/// Whether callers may ask for network at all.
+/// Whether callers may request network access.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum NetworkRule {
-    /// They may.
+    /// Permitted.
     #[default]
     Allow,
-    /// They may not.
+    /// Denied.
     Deny,
 }
 
-/// The ceilings of a manager.
+/// The policy of a manager.
 #[derive(Debug, Clone, Default)]
 pub struct Policy {
     /// Exact names or globs; `None` allows any image.
     pub allowed_images: Option<Vec<String>>,
-    /// No sandbox gets more.
+    /// The highest limits a sandbox may have.
     pub max_limits: Limits,
-    /// Whether network may be asked for.
+    /// Whether network may be requested.
     pub network: NetworkRule,
     /// What may be done with files.
     pub files: Arc<FilePolicy>,
 }
 
 impl Policy {
-    /// Checks a request whose image is resolved, and gives the limits it shall have.
+    /// Checks a request with its resolved image; returns the limits of the sandbox.
     pub fn admit(&self, request: &OpenRequest, image: &str) -> Result<Limits> {
         self.check_image(request.image.as_deref().unwrap_or(crate::DEFAULT_IMAGE), image)?;
         self.check_network(request.network)?;
         self.files.check()?;
         self.admit_limits(request.limits)?;
         let standard = Limits::standard();
-        // What was not asked for gets the default, or the ceiling where that is lower.
+        // Absent limits get the default, or the policy's maximum if that is lower.
         Ok(request.limits.or(Limits {
             cpus: lower(standard.cpus, self.max_limits.cpus),
             memory_mb: lower(standard.memory_mb, self.max_limits.memory_mb),
@@ -53,23 +53,23 @@ impl Policy {
         }))
     }
 
-    /// Checks a sandbox that somebody else made: who may not make it, may not use it. `asked` is how its image may have been
-    /// asked for.
+    /// Checks a sandbox that another program created: callers may use only what they may create. `asked` is the image name as
+    /// the caller may have written it.
     pub fn admit_found(&self, found: &BoxRecord, asked: &str) -> Result<()> {
         self.check_image(asked, &found.image)?;
         self.check_network(found.network)?;
         self.admit_limits(found.limits)
     }
 
-    fn check_network(&self, network: bool) -> Result<()> {
-        if network && self.network == NetworkRule::Deny {
+    fn check_network(&self, network: Network) -> Result<()> {
+        if network.is_on() && self.network == NetworkRule::Deny {
             let message = "the policy of this manager does not allow network; open without network: true, or change policy.network";
             return Err(Error::new(ErrorCode::PolicyDenied, message));
         }
         Ok(())
     }
 
-    /// Checks limits against the ceilings.
+    /// Checks limits against the policy's maximum.
     pub fn admit_limits(&self, asked: Limits) -> Result<()> {
         check("limits.cpus", asked.cpus, self.max_limits.cpus, 0.01)?;
         check("limits.memoryMb", as_f64(asked.memory_mb), as_f64(self.max_limits.memory_mb), 16.0)?;
@@ -78,7 +78,9 @@ impl Policy {
         check("limits.workspaceMb", as_f64(asked.workspace_mb), max_workspace, 1.0)?;
         check("limits.openFiles", as_f64(asked.open_files), as_f64(self.max_limits.open_files), 64.0)?;
         if asked.open_files.is_some_and(|count| count > MAX_OPEN_FILES) {
-            return Err(Error::invalid(format!("limits.openFiles may be at most {MAX_OPEN_FILES}, as Linux has it")));
+            return Err(Error::invalid(format!(
+                "limits.openFiles may be at most {MAX_OPEN_FILES}, the limit of Linux"
+            )));
         }
         Ok(())
     }
@@ -161,7 +163,7 @@ mod tests {
         assert_eq!(code(&policy, limits(Some(513)), "x"), Some(ErrorCode::PolicyDenied));
         assert_eq!(code(&policy, limits(Some(1)), "x"), Some(ErrorCode::InvalidArgument));
         assert_eq!(
-            code(&policy, OpenRequest { network: true, ..Default::default() }, "x"),
+            code(&policy, OpenRequest { network: Network::Open, ..Default::default() }, "x"),
             Some(ErrorCode::PolicyDenied)
         );
     }

@@ -1,147 +1,164 @@
-//! Sandboxes that were made before anybody asked for them.
+//! The warm pool: running, unclaimed boxes, ready for sessions to claim.
 //!
-//! A shelf holds boxes of one profile: image, limits, network, read-only root. What a guest can be told later (key, user,
-//! workdir, environment, labels, lease) is not part of it. Taking one is a rename on the engine, which is the claim, and a
-//! message to its guest. The pool never outlives its manager: boxes in it have a short orphan lease of their own.
+//! A [`Profile`] holds boxes of one kind: image, limits, network, read-only root. A guest can be told everything else later (key, user,
+//! workdir, environment, labels, lease). Claiming a box is a claim on the backend and a message to its guest. The pool never
+//! outlives its manager: its boxes have a short orphan timeout of their own.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use cofferdam_protocol::{Lease, Setup};
 use tokio::sync::Notify;
+use tokio::task::JoinSet;
 
 use crate::backend::{BoxSpec, Creation};
 use crate::events::{Event, EventKind};
 use crate::guest::Guest;
 use crate::host::Host;
 use crate::id::random_id;
-use crate::key::{WARM_CLAIM, is_private};
+use crate::key::SessionKey;
+use crate::lock::lock;
 use crate::run::warm_up;
-use crate::sandbox::{Linked, Make, Sandbox};
-use crate::sessions::{claim_setup, prove_workdir};
+use crate::sandbox::{Linked, Origin, Sandbox};
+use crate::sessions::check_workdir;
 use crate::{Error, ErrorCode, Result};
 
-/// Without a host, a box that nobody asked for is of no use to anybody.
+/// An unclaimed box is of no use without its host.
 const ORPHAN: Duration = Duration::from_secs(10);
 
-/// Making a box takes all the engine has for a moment: whoever has just taken one is served first.
-const BREATH: Duration = Duration::from_millis(50);
+/// Creating a box takes all the machine has for a moment: while others are ready, whoever has just claimed one goes first.
+const HEAD_START: Duration = Duration::from_millis(50);
 
-/// Between two tries to fill a shelf, at first and at most.
-const TRY_AGAIN: Duration = Duration::from_secs(1);
-const TRY_AGAIN_AT_MOST: Duration = Duration::from_secs(30);
+/// Between two attempts to refill after a failure, at first and at most.
+const RETRY: Duration = Duration::from_secs(1);
+const RETRY_AT_MOST: Duration = Duration::from_secs(30);
 
 #[derive(Default)]
-pub(crate) struct Pool(Mutex<Vec<Arc<Shelf>>>);
+pub(crate) struct Pool(Mutex<Vec<Arc<Profile>>>);
 
-struct Shelf {
-    /// As every box on it was made, but for its name and its id.
-    profile: BoxSpec,
+struct Profile {
+    /// How its boxes are created, except for their ids.
+    spec: BoxSpec,
     count: usize,
     ready: Mutex<Vec<Linked>>,
     changed: Notify,
 }
 
-impl Shelf {
+impl Profile {
     fn ready(&self) -> MutexGuard<'_, Vec<Linked>> {
-        self.ready.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.ready)
     }
 
     fn fits(&self, spec: &BoxSpec) -> bool {
-        let profile = &self.profile;
-        spec.root() == profile.root()
-            && spec.limits == profile.limits
-            && spec.network == profile.network
-            && spec.read_only_root == profile.read_only_root
+        let own = &self.spec;
+        spec.root() == own.root()
+            && spec.limits == own.limits
+            && spec.network == own.network
+            && spec.read_only_root == own.read_only_root
             // On a read-only root the workdir is a mount.
-            && (!spec.read_only_root || spec.setup.workdir == profile.setup.workdir)
+            && (!spec.read_only_root || spec.workdir == own.workdir)
             && !spec.persist
     }
 
-    /// The next one that still lives.
+    /// The next box that still lives.
     fn take(&self) -> Option<Linked> {
-        let taken = loop {
+        loop {
             match self.ready().pop() {
                 Some(linked) if linked.guest.over().is_some() => {}
-                other => break other,
+                other => return other,
             }
-        };
-        self.changed.notify_one();
-        taken
+        }
     }
 }
 
+/// What became of a box that a session tried to claim.
+enum Claimed {
+    Sandbox(Arc<Sandbox>),
+    /// Another box serves the session.
+    SessionTaken,
+    /// The box is gone: try the next.
+    BoxLost,
+}
+
 impl Pool {
-    fn shelves(&self) -> MutexGuard<'_, Vec<Arc<Shelf>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn profiles(&self) -> MutexGuard<'_, Vec<Arc<Profile>>> {
+        lock(&self.0)
     }
 
-    /// Keeps `count` boxes ready for what `profile` says, until the host's background work ends; then they are gone.
-    pub(crate) fn stock(&self, host: &Arc<Host>, profile: BoxSpec, count: usize) {
-        let shelf = Arc::new(Shelf { profile, count, ready: Mutex::default(), changed: Notify::new() });
-        self.shelves().push(Arc::clone(&shelf));
-        host.background.spawn(keep_filled(Arc::clone(host), shelf));
+    /// Keeps `count` boxes like `spec` ready until the host's background work ends; then they are removed.
+    pub(crate) fn fill(&self, host: &Arc<Host>, spec: BoxSpec, count: usize) {
+        let profile = Arc::new(Profile { spec, count, ready: Mutex::default(), changed: Notify::new() });
+        self.profiles().push(Arc::clone(&profile));
+        host.background.spawn(refill(Arc::clone(host), profile));
     }
 
-    fn shelf_for(&self, spec: &BoxSpec) -> Option<Arc<Shelf>> {
-        self.shelves().iter().find(|shelf| shelf.fits(spec)).cloned()
-    }
-
-    /// A ready box as the sandbox of a session; `None` when there is none that fits, or the session has one.
+    /// A ready box as the sandbox of a session; `None` when none fits, or another box serves the session.
     pub(crate) async fn claim(&self, spec: &BoxSpec) -> Result<Option<Arc<Sandbox>>> {
-        let Some(shelf) = self.shelf_for(spec) else { return Ok(None) };
-        let is_private = is_private(&spec.setup.key);
-        while let Some(linked) = shelf.take() {
-            let Ok(Setup { sandbox_id, .. }) = linked.setup() else { continue };
-            let setup = claim_setup(spec, &sandbox_id);
-            let backend = &linked.body.host().backend;
-            let handle = linked.handle();
-            // Side by side, because the engine takes several times as long: a session that has a sandbox already is the
-            // rare case, and costs us this one. A key that nobody else can ask for needs no claim on the engine; it gets
-            // its name when it is in use.
-            let (named, told) = match is_private {
-                true => (Ok(true), tell(&linked.guest, &setup).await),
-                false => tokio::join!(backend.rename(&handle, &spec.claim, true), tell(&linked.guest, &setup)),
-            };
-            match (named, told) {
-                (Ok(true), Ok(Told::Ready)) => {
-                    if is_private {
-                        let (backend, claim) = (Arc::clone(backend), spec.claim.clone());
-                        tokio::spawn(async move { backend.rename(&handle, &claim, false).await });
-                    }
-                    return Ok(Some(linked.into_sandbox(setup, Make::from(spec.clone()))));
-                }
-                // Another program saw the name before the guest knew, and claimed it.
-                (Ok(true), Ok(Told::TooLate)) => return Ok(None),
-                (Ok(true), Ok(Told::Unusable(error))) => {
-                    discard(&linked).await;
-                    return Err(error);
-                }
-                (named, _) => {
-                    discard(&linked).await;
-                    match named {
-                        Ok(false) => return Ok(None),
-                        Err(error) if error.code() == Some(ErrorCode::EngineUnavailable) => return Err(error),
-                        // It died, and nobody has noticed yet.
-                        Ok(true) | Err(_) => {}
-                    }
-                }
+        let Some(key) = &spec.key else { return Ok(None) };
+        let Some(profile) = self.profiles().iter().find(|profile| profile.fits(spec)).cloned() else { return Ok(None) };
+        while let Some(linked) = profile.take() {
+            let outcome = claim(linked, key, spec).await;
+            // Only now: a box that is created meanwhile would slow the claim down.
+            profile.changed.notify_one();
+            match outcome? {
+                Claimed::Sandbox(sandbox) => return Ok(Some(sandbox)),
+                Claimed::SessionTaken => return Ok(None),
+                Claimed::BoxLost => {}
             }
         }
         Ok(None)
     }
 
-    /// The guests of all that is ready.
+    /// The guests of all boxes that are ready.
     pub(crate) fn guests(&self) -> Vec<Arc<Guest>> {
-        let on = |shelf: &Arc<Shelf>| shelf.ready().iter().map(|linked| Arc::clone(&linked.guest)).collect::<Vec<_>>();
-        self.shelves().iter().flat_map(on).collect()
+        let guests =
+            |profile: &Arc<Profile>| profile.ready().iter().map(|linked| Arc::clone(&linked.guest)).collect::<Vec<_>>();
+        self.profiles().iter().flat_map(guests).collect()
     }
 }
 
-/// What a guest made of the news whose it is.
+async fn claim(linked: Linked, key: &SessionKey, spec: &BoxSpec) -> Result<Claimed> {
+    let Ok(unclaimed) = linked.setup() else { return Ok(Claimed::BoxLost) };
+    let setup = spec.claim_setup(&unclaimed);
+    let backend = Arc::clone(linked.box_ref.host().backend().await?);
+    let handle = linked.handle();
+    // Side by side, because an engine takes several times as long as the guest. That another box serves the session already is
+    // rare, and costs this box. No other program can ask for a private key, so its claim need not be waited for.
+    let (assigned, told) = match key.is_private() {
+        true => (Ok(true), tell(&linked.guest, &setup).await),
+        false => tokio::join!(backend.assign(&handle, key), tell(&linked.guest, &setup)),
+    };
+    match (assigned, told) {
+        (Ok(true), Ok(Told::Ready)) => {
+            if key.is_private() {
+                let key = key.clone();
+                tokio::spawn(async move { backend.assign(&handle, &key).await });
+            }
+            Ok(Claimed::Sandbox(linked.into_sandbox(setup, key.clone(), Origin::from(spec.clone()))))
+        }
+        // Another program found the box by its new claim, and told the guest first.
+        (Ok(true), Ok(Told::TooLate)) => Ok(Claimed::SessionTaken),
+        (Ok(true), Ok(Told::Unusable(error))) => {
+            discard(&linked).await;
+            Err(error)
+        }
+        (assigned, told) => {
+            discard(&linked).await;
+            match (assigned, told) {
+                (Ok(false), _) => Ok(Claimed::SessionTaken),
+                // The backend is in trouble, not the box: the next one would fare no better.
+                (Err(error), Ok(_)) if error.code() != Some(ErrorCode::SandboxLost) => Err(error),
+                (Err(error), _) if error.code() == Some(ErrorCode::EngineUnavailable) => Err(error),
+                _ => Ok(Claimed::BoxLost),
+            }
+        }
+    }
+}
+
+/// How a guest took its claim.
 enum Told {
     Ready,
-    /// It is somebody else's already.
+    /// It serves another session already.
     TooLate,
     /// It cannot be what the session asks for.
     Unusable(Error),
@@ -151,47 +168,62 @@ async fn tell(guest: &Arc<Guest>, setup: &Setup) -> Result<Told> {
     if !guest.claim(setup.clone()).await? {
         return Ok(Told::TooLate);
     }
-    Ok(match prove_workdir(guest, &setup.workdir).await {
+    Ok(match check_workdir(guest, &setup.workdir).await {
         Ok(()) => Told::Ready,
         Err(error) => Told::Unusable(error),
     })
 }
 
-/// What is just being made when it ends is gone, too.
-async fn keep_filled(host: Arc<Host>, shelf: Arc<Shelf>) {
+/// Keeps a profile full: creates as many boxes at once as are missing. Removes everything when it ends, also what is just being
+/// created.
+async fn refill(host: Arc<Host>, profile: Arc<Profile>) {
     let over = host.background.over();
-    let mut pause = TRY_AGAIN;
+    let mut creating = JoinSet::new();
+    let mut retry = RETRY;
     while !over.is_cancelled() {
-        shelf.ready().retain(|linked| linked.guest.over().is_none());
-        if shelf.ready().len() >= shelf.count {
-            tokio::select! {
-                () = shelf.changed.notified() => tokio::time::sleep(BREATH).await,
-                () = over.cancelled() => {}
-            }
-            continue;
+        profile.ready().retain(|linked| linked.guest.over().is_none());
+        let ready = profile.ready().len();
+        for _ in ready + creating.len()..profile.count {
+            let (host, profile) = (Arc::clone(&host), Arc::clone(&profile));
+            creating.spawn(async move { create(&host, &profile.spec).await });
         }
-        match make(&host, &shelf.profile).await {
+        let created = tokio::select! {
+            Some(created) = creating.join_next() => created,
+            () = profile.changed.notified() => {
+                if !profile.ready().is_empty() {
+                    tokio::time::sleep(HEAD_START).await;
+                }
+                continue;
+            }
+            () = over.cancelled() => break,
+        };
+        match created.unwrap_or_else(|error| Err(Error::panicked(error))) {
             Ok(linked) => {
-                pause = TRY_AGAIN;
-                watch(&linked, &shelf);
+                retry = RETRY;
+                watch(&linked, &profile);
                 let ready = {
-                    let mut ready = shelf.ready();
+                    let mut ready = profile.ready();
                     ready.push(linked);
                     ready.len()
                 };
-                host.events.emit(|| warming(&shelf.profile.image, shelf.count).with("ready", ready));
+                host.events.emit(|| warming(&profile.spec.image, profile.count).with("ready", ready));
             }
             Err(error) => {
-                tell_failure(&host, &shelf.profile.image, shelf.count, &error);
+                emit_failure(&host, &profile.spec.image, profile.count, &error);
                 tokio::select! {
-                    () = tokio::time::sleep(pause) => {}
+                    () = tokio::time::sleep(retry) => {}
                     () = over.cancelled() => {}
                 }
-                pause = (pause * 2).min(TRY_AGAIN_AT_MOST);
+                retry = (retry * 2).min(RETRY_AT_MOST);
             }
         }
     }
-    let rest: Vec<Linked> = std::mem::take(&mut *shelf.ready());
+    while let Some(created) = creating.join_next().await {
+        if let Ok(Ok(linked)) = created {
+            profile.ready().push(linked);
+        }
+    }
+    let rest: Vec<Linked> = std::mem::take(&mut *profile.ready());
     futures_util::future::join_all(rest.iter().map(discard)).await;
 }
 
@@ -199,50 +231,48 @@ fn warming(image: &str, count: usize) -> Event {
     Event::new(EventKind::Warming).with("image", image.to_owned()).with("count", count)
 }
 
-/// There is no call that could give it as its error.
-pub(crate) fn tell_failure(host: &Host, image: &str, count: usize, error: &Error) {
+/// No call is there to reject with it.
+pub(crate) fn emit_failure(host: &Host, image: &str, count: usize, error: &Error) {
     host.events.emit(|| {
         let code = error.code().map(ErrorCode::as_str);
         warming(image, count).with("error", error.to_string()).with("code", code)
     });
 }
 
-async fn make(host: &Arc<Host>, profile: &BoxSpec) -> Result<Linked> {
+async fn create(host: &Arc<Host>, profile: &BoxSpec) -> Result<Linked> {
+    let _turn = host.admit().await?;
     let spec = BoxSpec {
-        claim: random_id(WARM_CLAIM),
-        setup: Setup {
-            sandbox_id: random_id("sbx_"),
-            key: String::new(),
-            lease: Lease { idle_ms: 0, max_ms: 0, orphan_ms: ORPHAN.as_millis() as u64 },
-            ..profile.setup.clone()
-        },
+        sandbox_id: random_id("sbx_"),
+        key: None,
+        lease: Lease { idle_ms: 0, max_ms: 0, orphan_ms: ORPHAN.as_millis() as u64 },
         ..profile.clone()
     };
-    match host.backend.create(&spec).await? {
+    let backend = host.backend().await?;
+    match backend.create(&spec).await? {
         Creation::New { handle, stream } => {
             let linked = Linked::new(host, handle.clone(), stream).await;
             match &linked {
                 Ok(linked) => warm_up(&linked.guest, &profile.image).await,
-                Err(_) => drop(host.backend.remove(&handle).await),
+                Err(_) => drop(backend.remove(&handle).await),
             }
             linked
         }
-        Creation::Taken => Err(Error::new(ErrorCode::Internal, "a random name was taken")),
+        Creation::Taken => Err(Error::new(ErrorCode::Internal, "an unclaimed box cannot be taken")),
     }
 }
 
-/// One that dies while it waits is replaced.
-fn watch(linked: &Linked, shelf: &Arc<Shelf>) {
-    let (guest, shelf) = (Arc::downgrade(&linked.guest), Arc::downgrade(shelf));
+/// Has a box replaced that dies before it is claimed.
+fn watch(linked: &Linked, profile: &Arc<Profile>) {
+    let (guest, profile) = (Arc::downgrade(&linked.guest), Arc::downgrade(profile));
     tokio::spawn(async move {
-        Guest::keep(guest).await;
-        if let Some(shelf) = shelf.upgrade() {
-            shelf.changed.notify_one();
+        Guest::maintain_link(guest).await;
+        if let Some(profile) = profile.upgrade() {
+            profile.changed.notify_one();
         }
     });
 }
 
 async fn discard(linked: &Linked) {
-    linked.guest.close(Error::new(ErrorCode::SandboxClosed, "the pool was drained"));
-    let _ = linked.body.host().backend.remove(&linked.handle()).await;
+    linked.guest.close(Error::new(ErrorCode::SandboxClosed, "the warm pool was closed"));
+    let _ = linked.box_ref.remove().await;
 }

@@ -1,60 +1,59 @@
-//! From a request to a sandbox: found again, taken from the pool, or made. The engine's rule that a name is given once
-//! makes it atomic across programs.
+//! From a box to create to the sandbox of a session: found, claimed from the warm pool, or created. Claims make that atomic across
+//! programs.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use cofferdam_protocol::{Bounds, Lease, Setup};
+use cofferdam_protocol::Setup;
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
 use crate::backend::{BoxRecord, BoxSpec, BoxState, Creation};
-use crate::events::{Event, EventKind};
-use crate::guest::{ByteStream, Guest, check_env, check_path};
+use crate::guest::{ByteStream, Guest};
 use crate::host::Host;
-use crate::id::random_id;
-use crate::options::{DEFAULT_WORKDIR, Limits, OnPull, OpenRequest, Timeouts};
+use crate::key::SessionKey;
 use crate::pool::Pool;
-use crate::sandbox::{Linked, Make, Sandbox};
+use crate::sandbox::{Linked, Origin, Sandbox};
 use crate::{Error, ErrorCode, Result};
 
-/// How long another program may take from claiming a session to starting its sandbox.
+/// How long another program may take from claiming a session to starting its box.
 const STARTING: Duration = Duration::from_secs(30);
 
-/// Between two looks at a sandbox that another program is starting.
-const LOOK_AGAIN: Duration = Duration::from_millis(25);
+/// Between two looks at a box that another program is starting.
+const PAUSE: Duration = Duration::from_millis(25);
 
-/// A box that runs, and a stream into it.
-pub(crate) struct Raised {
+/// A running box, and a stream into it.
+pub(crate) struct Attached {
     pub(crate) handle: String,
     pub(crate) stream: ByteStream,
-    /// False when it was there already.
-    pub(crate) created: bool,
-    /// What it was, when it was there already.
+    /// The record of a box that existed before; `None` when this call created it.
     record: Option<BoxRecord>,
+    key: SessionKey,
     spec: BoxSpec,
 }
 
-/// Makes the box of a claim, or finds the one that somebody else made.
-pub(crate) async fn raise(host: &Arc<Host>, mut spec: BoxSpec) -> Result<Raised> {
-    let backend = &host.backend;
+/// Creates the box of a session, or links to the one that exists.
+pub(crate) async fn create_or_attach(host: &Arc<Host>, mut spec: BoxSpec) -> Result<Attached> {
+    let backend = host.backend().await?;
+    let key = spec.key.clone().ok_or_else(|| Error::new(ErrorCode::Internal, "a session has no key"))?;
     let deadline = Instant::now() + STARTING;
     if spec.persist {
-        // The workspace came first: whoever uses it is the same sandbox as before.
-        spec.setup.sandbox_id = backend.keep(&spec).await?.setup.sandbox_id;
+        // A box that uses an existing workspace is the same sandbox as before.
+        spec.sandbox_id = backend.require_workspaces()?.ensure(&spec).await?.spec.sandbox_id;
     }
     loop {
         if let Creation::New { handle, stream } = backend.create(&spec).await? {
-            return Ok(Raised { handle, stream, created: true, record: None, spec });
+            return Ok(Attached { handle, stream, record: None, key, spec });
         }
-        // Somebody else has it, or it is just going away, or what held it is dead.
-        match backend.find(&spec.claim).await? {
+        // The holder of the claim runs, or is starting, or is going away, or is dead.
+        match backend.holder(&key).await? {
             None => {}
             Some(record) if record.state == BoxState::Starting && Instant::now() < deadline => {}
             Some(record) if matches!(record.state, BoxState::Running | BoxState::Paused) => {
                 match backend.link(&record.handle).await {
                     Ok(stream) => {
                         let handle = record.handle.clone();
-                        return Ok(Raised { handle, stream, created: false, record: Some(record), spec });
+                        return Ok(Attached { handle, stream, record: Some(record), key, spec });
                     }
                     Err(error) if error.code() == Some(ErrorCode::SandboxLost) => {}
                     Err(error) => return Err(error),
@@ -64,95 +63,108 @@ pub(crate) async fn raise(host: &Arc<Host>, mut spec: BoxSpec) -> Result<Raised>
         }
         if Instant::now() > deadline + STARTING {
             let message = format!(
-                "the name of session {:?} is taken on this engine, and stays so; remove the container {}",
-                spec.setup.key, spec.claim
+                "session {:?} is still claimed after {} s by a sandbox that does not run; remove {}",
+                key.as_str(),
+                2 * STARTING.as_secs(),
+                key.claim()
             );
             return Err(Error::new(ErrorCode::Internal, message));
         }
-        tokio::time::sleep(LOOK_AGAIN).await;
+        tokio::time::sleep(PAUSE).await;
     }
 }
 
-/// The sandbox of a session, and whether it was made for this request.
+/// The sandbox of a session, and whether it was created for this request.
 pub(crate) async fn get_or_create(
     host: &Arc<Host>,
     pool: Option<&Pool>,
     spec: BoxSpec,
+    cancel: &CancellationToken,
 ) -> Result<(Arc<Sandbox>, bool)> {
-    let deadline = Instant::now() + STARTING;
     if let Some(pool) = pool
         && let Some(sandbox) = pool.claim(&spec).await?
     {
         return Ok((sandbox, true));
     }
+    let _turn = tokio::select! {
+        turn = host.admit() => turn?,
+        () = cancel.cancelled() => return Err(Error::Aborted),
+    };
+    let deadline = Instant::now() + STARTING;
     loop {
-        let raised = raise(host, spec.clone()).await?;
-        let (handle, created) = (raised.handle.clone(), raised.created);
-        match settle(host, raised).await {
+        let attached = create_or_attach(host, spec.clone()).await?;
+        let (handle, created) = (attached.handle.clone(), attached.record.is_none());
+        match handshake(host, attached).await {
             Ok(Some((sandbox, created))) => {
-                if created && let Err(error) = prove_workdir(&sandbox, sandbox.workdir()).await {
+                if created && let Err(error) = check_workdir(&sandbox, sandbox.workdir()).await {
                     let _ = sandbox.close().await;
                     return Err(error);
                 }
                 return Ok((sandbox, created));
             }
             Ok(None) if Instant::now() < deadline => {}
-            Ok(None) => return Err(Error::new(ErrorCode::SandboxLost, "the sandbox goes away as soon as it is found")),
+            Ok(None) => return Err(disappearing()),
             Err(error) => {
                 if created {
-                    let _ = host.backend.remove(&handle).await;
+                    let _ = host.backend().await?.remove(&handle).await;
                 }
                 return Err(error);
             }
         }
-        tokio::time::sleep(LOOK_AGAIN).await;
+        tokio::time::sleep(PAUSE).await;
     }
 }
 
-/// From a stream to a sandbox; `None` when it went away meanwhile, or is not what it was taken for.
-async fn settle(host: &Arc<Host>, raised: Raised) -> Result<Option<(Arc<Sandbox>, bool)>> {
-    let Raised { handle, stream, created, record, spec } = raised;
+/// The sandbox of a session went away each time it was found.
+pub(crate) fn disappearing() -> Error {
+    let message = "the sandbox kept disappearing while it was opened; is another program closing it?";
+    Error::new(ErrorCode::SandboxLost, message)
+}
+
+/// From a stream to a sandbox; `None` when the box went away, or turned out to serve another session.
+async fn handshake(host: &Arc<Host>, attached: Attached) -> Result<Option<(Arc<Sandbox>, bool)>> {
+    let Attached { handle, stream, record, key, spec } = attached;
+    let created = record.is_none();
     let linked = match Linked::new(host, handle, stream).await {
         Ok(linked) => linked,
         Err(error) if !created && error.code() == Some(ErrorCode::SandboxLost) => return Ok(None),
         Err(error) => return Err(error),
     };
     let setup = linked.setup()?;
-    let make = match &record {
-        None => Make::from(spec.clone()),
-        Some(record) => Make::from(record),
+    let origin = match &record {
+        None => Origin::from(spec.clone()),
+        Some(record) => Origin::from(record),
     };
     if setup.is_claimed() {
-        let is_it = setup.key == spec.setup.key;
-        return Ok(is_it.then(|| (linked.into_sandbox(setup, make), created)));
+        let is_ours = setup.key == key.as_str();
+        return Ok(is_ours.then(|| (linked.into_sandbox(setup, key, origin), created)));
     }
-    // Its claimant gave it the name and died before it told the guest.
-    let claim = claim_setup(&spec, &setup.sandbox_id);
+    // A program claimed the box and died before it told the guest.
+    let claim = spec.claim_setup(&setup);
     match linked.guest.claim(claim.clone()).await? {
-        true => Ok(Some((linked.into_sandbox(claim, make), true))),
+        true => Ok(Some((linked.into_sandbox(claim, key, origin), true))),
         false => Ok(None),
     }
 }
 
 /// Links to a box that exists; `None` when it went away meanwhile.
 pub(crate) async fn adopt(host: &Arc<Host>, record: &BoxRecord) -> Result<Option<Arc<Sandbox>>> {
-    match peek(host, record).await? {
-        Some((linked, setup)) => Ok(Some(linked.into_sandbox(setup, Make::from(record)))),
-        None => Ok(None),
-    }
+    let Some((linked, setup)) = peek(host, record).await? else { return Ok(None) };
+    let key = SessionKey::from_text(setup.key.clone());
+    Ok(key.map(|key| linked.into_sandbox(setup, key, Origin::from(record))))
 }
 
-/// Links to a box to learn whose it is; `None` when it is gone, or is nobody's.
+/// Links to a box to learn which session it serves; `None` when it is gone, or unclaimed.
 pub(crate) async fn peek(host: &Arc<Host>, record: &BoxRecord) -> Result<Option<(Linked, Setup)>> {
     let linked = async {
-        let stream = host.backend.link(&record.handle).await?;
+        let stream = host.backend().await?.link(&record.handle).await?;
         Linked::new(host, record.handle.clone(), stream).await
     };
     match linked.await {
         Ok(linked) => {
             let setup = linked.setup()?;
-            // A guest may be anybody's by now: it is what its name says, or it is nothing.
-            let is_it = setup.sandbox_id == record.id && crate::key::claim(&setup.key) == record.name;
+            // An owned guest may name any session: the claim decides.
+            let is_it = setup.sandbox_id == record.id && record.serves(&setup.key);
             Ok(is_it.then_some((linked, setup)))
         }
         Err(error) if error.code() == Some(ErrorCode::SandboxLost) => Ok(None),
@@ -160,110 +172,8 @@ pub(crate) async fn peek(host: &Arc<Host>, record: &BoxRecord) -> Result<Option<
     }
 }
 
-/// What a pooled guest is told when a session takes it.
-pub(crate) fn claim_setup(spec: &BoxSpec, sandbox_id: &str) -> Setup {
-    let pairs = |map: &std::collections::BTreeMap<String, String>| map.clone().into_iter().collect();
-    Setup {
-        sandbox_id: sandbox_id.to_owned(),
-        env: pairs(&spec.env),
-        labels: pairs(&spec.labels),
-        ..spec.setup.clone()
-    }
-}
-
-/// What to make for a request, and the id of its image, which is pulled if need be.
-pub(crate) async fn specify(
-    host: &Host,
-    request: &OpenRequest,
-    key: &str,
-    image: &str,
-    limits: Limits,
-    timeouts: Timeouts,
-) -> Result<(BoxSpec, String)> {
-    let on_pull = told_of_pulls(host, request.on_pull.clone());
-    let facts = host.backend.prepare_image(image, request.pull, Some(&on_pull)).await?;
-    let spec = BoxSpec {
-        claim: crate::key::claim(key),
-        image: image.to_owned(),
-        setup: Setup {
-            sandbox_id: random_id("sbx_"),
-            key: key.to_owned(),
-            workdir: request.workdir.clone().unwrap_or_else(|| DEFAULT_WORKDIR.to_owned()),
-            user: request.user.clone().or(facts.user),
-            lease: lease(timeouts),
-            env: Vec::new(),
-            labels: Vec::new(),
-            bounds: Bounds {
-                workspace_bytes: limits.workspace_mb.unwrap_or(0) << 20,
-                open_files: limits.open_files.unwrap_or(0),
-                // The backend's to say, where the kernel does not keep them.
-                ..Bounds::default()
-            },
-        },
-        env: request.env.clone(),
-        limits,
-        network: request.network,
-        read_only_root: request.read_only_root,
-        persist: request.persist,
-        labels: request.labels.clone(),
-        layer: None,
-    };
-    Ok((spec, facts.id))
-}
-
-/// The caller's own listener, and everybody's.
-pub(crate) fn told_of_pulls(host: &Host, callers: Option<OnPull>) -> OnPull {
-    let events = host.events.clone();
-    Arc::new(move |step| {
-        events.emit(|| {
-            Event::new(EventKind::Pull)
-                .with("image", step.image.clone())
-                .with("layer", step.layer.clone())
-                .with("status", step.status.clone())
-                .with("currentBytes", step.current_bytes)
-                .with("totalBytes", step.total_bytes)
-        });
-        if let Some(callers) = &callers {
-            callers(step);
-        }
-    })
-}
-
-fn lease(timeouts: Timeouts) -> Lease {
-    let ms = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
-    Lease { idle_ms: ms(timeouts.idle), max_ms: ms(timeouts.max_lifetime), orphan_ms: ms(timeouts.orphan) }
-}
-
-pub(crate) fn check_request(request: &OpenRequest) -> Result<()> {
-    if let Some(workdir) = &request.workdir {
-        check_path(workdir)?;
-        if !workdir.starts_with('/') || workdir == "/" {
-            return Err(Error::invalid(format!("workdir must be an absolute path below /, not {workdir:?}")));
-        }
-    }
-    if request.user.as_deref() == Some("") {
-        return Err(Error::invalid("user is empty; leave it out to run as the image's own user"));
-    }
-    request.packages.check()?;
-    let env: Vec<_> = request.env.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
-    check_env(&env)
-}
-
-/// A session has one image. A caller that names another one would be surprised by what it finds.
-pub(crate) fn check_same(request: &OpenRequest, image: &str, sandbox: &Sandbox) -> Result<()> {
-    if request.image.is_none() || sandbox.image() == image {
-        return Ok(());
-    }
-    let message = format!(
-        "session {} is open with image \"{}\", not \"{image}\"; close it first, or give this one another session name",
-        sandbox.key(),
-        sandbox.image()
-    );
-    Err(Error::invalid(message).with("image", sandbox.image()))
-}
-
-/// The guest has made it; this is where one that cannot be made, or a user that is not there, is told of.
-pub(crate) async fn prove_workdir(guest: &Guest, workdir: &str) -> Result<()> {
+/// The guest has created the workdir; this reports one that it could not create, or a user that does not exist.
+pub(crate) async fn check_workdir(guest: &Guest, workdir: &str) -> Result<()> {
     guest.mkdir(workdir, None).await.map_err(|error| match error.code() {
         Some(ErrorCode::FileExists) => {
             Error::new(ErrorCode::NotADirectory, format!("workdir {workdir:?} is a file in this image"))
@@ -272,25 +182,8 @@ pub(crate) async fn prove_workdir(guest: &Guest, workdir: &str) -> Result<()> {
     })
 }
 
-/// Puts into a new sandbox what it was ordered with.
-pub(crate) async fn furnish(sandbox: &Sandbox, request: &OpenRequest) -> Result<()> {
-    sandbox.write_many(&request.files).await?;
-    if let Some(command) = &request.init {
-        let mut exec = crate::ExecRequest::shell("");
-        exec.spawn.command = command.clone();
-        exec.cancel = request.cancel.clone();
-        let result = sandbox.exec(exec).await?;
-        if result.exit_code != 0 {
-            let errors = String::from_utf8_lossy(&result.stderr);
-            let message = format!("init ended with exit code {}: {}", result.exit_code, errors.trim());
-            return Err(Error::invalid(message).with("exitCode", result.exit_code));
-        }
-    }
-    Ok(())
-}
-
-/// What to do about an id that nobody has.
+/// No sandbox has this id.
 pub(crate) fn not_found(id: &str) -> Error {
-    let message = format!("there is no sandbox \"{id}\" on this engine; list() gives those there are");
+    let message = format!("there is no sandbox \"{id}\" on this backend; list() shows those that exist");
     Error::new(ErrorCode::SandboxNotFound, message).with("id", id)
 }

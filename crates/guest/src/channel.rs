@@ -1,4 +1,4 @@
-//! One conversation on a link, as a request's own code sees it.
+//! One channel of a link, as the code that serves a request sees it.
 //!
 //! Invariant: neither side has more than [`WINDOW`] unread bytes under way on a channel. A channel leaves the link's
 //! map when its last handle is dropped.
@@ -85,7 +85,7 @@ impl Channel {
 
     pub(crate) async fn reply(&self, reply: &Reply) -> Result<(), Gone> {
         let frames = encode(self.id, reply).or_else(|error| {
-            let fault = Fault { code: FaultCode::LimitExceeded, message: format!("the answer is too long: {error}") };
+            let fault = Fault { code: FaultCode::LimitExceeded, message: format!("the reply is too long: {error}") };
             encode(self.id, &Reply::Fault(fault))
         });
         for frame in frames.unwrap_or_default() {
@@ -105,12 +105,12 @@ impl Channel {
         self.outbox.send(Frame::new(self.id, kind, payload)).await
     }
 
-    /// Nothing more comes on this channel, but what is asked on it is still answered.
+    /// No more data comes on this channel; replies still do.
     pub(crate) async fn end(&self) -> Result<(), Gone> {
         self.outbox.send(Frame::end(self.id)).await
     }
 
-    /// The next thing the host sent. What is taken here is granted anew, a quarter of the window at a time.
+    /// The next message from the host. What is taken here is granted again, a quarter of the window at a time.
     pub(crate) async fn recv(&self) -> Result<Inbound, Gone> {
         loop {
             let next = self.mailbox.inbox.borrow_mut().pop_front();
@@ -133,7 +133,7 @@ impl Channel {
         }
     }
 
-    /// Waits until the host has lost interest.
+    /// Waits until the host closes the channel.
     pub(crate) async fn closed(&self) {
         while !self.mailbox.closed.get() {
             self.mailbox.closing.notified().await;

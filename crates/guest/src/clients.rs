@@ -1,7 +1,7 @@
-//! Which host processes are linked, by the number each gave in its handshake.
+//! Which host processes are linked, by the id each sent in its handshake.
 //!
-//! A host's links may break and come back; only one that stays away for [`GRACE`] counts as gone, and takes with it
-//! the processes that it did not detach.
+//! A host's links may break and come back; a host without a link for [`GRACE`] counts as gone, and the processes that it
+//! did not detach are ended.
 
 use std::cell::RefCell;
 use std::collections::HashMap;

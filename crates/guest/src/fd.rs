@@ -13,12 +13,12 @@ use tokio::io::unix::AsyncFd;
 pub(crate) const READ_SIZE: usize = 64 * 1024;
 
 thread_local! {
-    /// Reads are synchronous and on one thread, so that all descriptors share one buffer instead of owning one each.
+    /// Reads are synchronous and on one thread, so all descriptors share one buffer.
     static SCRATCH: RefCell<Box<[u8]>> = RefCell::new(vec![0; READ_SIZE].into_boxed_slice());
 }
 
-/// What a pipe may hold once it has proved busy: both ends are woken less often. Not from the start, because the kernel
-/// counts the room of all pipes of a user, and gives tiny ones to who has used up too much.
+/// The size of a busy pipe: both ends are woken less often. Not from the start, because the kernel limits the size of all
+/// pipes of a user together, and gives tiny ones beyond that.
 const BUSY_PIPE: usize = 256 * 1024;
 
 #[derive(Debug)]
@@ -55,7 +55,7 @@ impl Fd {
         }
     }
 
-    /// As [`Fd::read`], but gives `None` where it would have to wait.
+    /// Like [`Fd::read`], but returns `None` instead of waiting.
     pub(crate) fn try_read<T>(&self, limit: usize, mut take: impl FnMut(&[u8]) -> T) -> io::Result<Option<T>> {
         match self.read_once(limit, &mut take) {
             Ok(value) => Ok(Some(value)),
@@ -73,7 +73,7 @@ impl Fd {
         })
     }
 
-    /// Takes what comes with `receive`, which reads by a call of its own.
+    /// Waits until `receive`, which makes its own system call, has something.
     pub(crate) async fn receive<T>(&self, receive: impl Fn(BorrowedFd<'_>) -> io::Result<T>) -> io::Result<T> {
         loop {
             let mut ready = self.fd.readable().await?;
@@ -128,7 +128,7 @@ impl Fd {
 
     fn grow_if(&self, busy: bool) {
         if busy && !self.grown.replace(true) {
-            // Not a pipe, or not allowed: it works as it is.
+            // Not a pipe, or not allowed: it works without.
             let _ = rustix::pipe::fcntl_setpipe_size(self.fd.get_ref(), BUSY_PIPE);
         }
     }

@@ -1,4 +1,4 @@
-//! `localhost`, where neither the image nor its engine has it in `/etc/hosts`: an engine writes that file only for the
+//! Adds `localhost` to `/etc/hosts` where neither the image nor its engine did: an engine writes that file only for
 //! networks that it makes itself.
 
 use std::fs::{DirBuilder, OpenOptions, read};
@@ -8,10 +8,10 @@ use std::path::Path;
 
 const LINES: &str = "127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n";
 
-/// More of it is not looked at.
+/// Longer files are left alone.
 const MOST: usize = 1024 * 1024;
 
-/// On a root that is read-only it stays as it is.
+/// Does nothing on a read-only root.
 pub(crate) fn name_localhost() {
     let _ = name_in(Path::new("/etc"));
 }

@@ -1,7 +1,7 @@
 //! When the sandbox ends by itself: idle for too long, too old, or with no host linked.
 //!
-//! PID 1 holds the lease so that nothing leaks whatever becomes of the hosts. Time does not pass while the machine
-//! sleeps (`CLOCK_MONOTONIC`).
+//! PID 1 holds the lease, so nothing leaks when hosts crash. Time does not pass while the machine sleeps
+//! (`CLOCK_MONOTONIC`).
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -11,14 +11,14 @@ use cofferdam_protocol::{Lease as Terms, Term};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-/// How long before its end hosts are warned; a fifth of the time where that is shorter.
+/// How long before the end hosts are warned; at most a fifth of the lease.
 const WARNING: Duration = Duration::from_secs(60);
 
 #[derive(Debug)]
 pub(crate) struct Lease {
     terms: Cell<Terms>,
     started: Cell<Instant>,
-    /// From when the maximum lifetime counts.
+    /// The start of the maximum lifetime.
     granted: Cell<Instant>,
     active: Cell<Instant>,
     unlinked: Cell<Instant>,
@@ -29,7 +29,7 @@ pub(crate) struct Lease {
     changed: Notify,
 }
 
-/// What a lease has come to.
+/// An event of a lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Due {
     /// It runs out soon, unless something happens.
@@ -97,7 +97,7 @@ impl Lease {
         self.started.get().elapsed()
     }
 
-    /// Until its end if nothing happens and its hosts stay; `None` when it has none.
+    /// Time until its end if nothing happens and its hosts stay; `None` when it never ends.
     pub(crate) fn remaining(&self) -> Option<Duration> {
         let now = Instant::now();
         self.deadlines(now).map(|deadline| deadline.at.saturating_duration_since(now)).min()
@@ -119,7 +119,7 @@ impl Lease {
         })))
     }
 
-    /// A request is under way, which is never idle, for as long as the guard lives.
+    /// A request is under way for as long as the guard lives: the sandbox is not idle.
     pub(crate) fn busy(self: &Rc<Self>) -> Guard {
         self.touch();
         self.busy.set(self.busy.get() + 1);
@@ -130,7 +130,7 @@ impl Lease {
         })))
     }
 
-    /// Waits until hosts are to be warned, or for the end.
+    /// Waits for the next warning, or for the end.
     pub(crate) async fn due(&self) -> Due {
         loop {
             let now = Instant::now();
@@ -173,7 +173,7 @@ impl Lease {
     }
 }
 
-/// Undoes on drop what its maker did.
+/// Undoes something on drop.
 pub(crate) struct Guard(Option<Box<dyn FnOnce()>>);
 
 impl Drop for Guard {

@@ -1,24 +1,23 @@
 //! One host's connection: handshake, then frames in and out until the stream ends.
 //!
 //! A link owns its channels and nothing else: when it ends, the requests under way on it are dropped, but processes
-//! live on in [`crate::sandbox::Sandbox`] and can be joined from the next link.
+//! live on in [`crate::sandbox::Sandbox`] and the next link can attach to them.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::io;
-use std::os::fd::OwnedFd;
 use std::rc::Rc;
 
-use bytes::BytesMut;
-use cofferdam_protocol::{Assembler, Decoder, Frame, Join, Kind, LINK_CHANNEL, Request};
+use cofferdam_protocol::{Assembler, Frame, Join, Kind, LINK_CHANNEL, Request};
 use tokio::task::JoinSet;
 
 use crate::channel::{Channel, Inbound, Mailbox};
-use crate::fd::{Fd, READ_SIZE};
+use crate::fd::Fd;
 use crate::notices::Listener;
 use crate::outbox::{self, Outbox};
 use crate::requests::{self, Caller};
 use crate::sandbox::Sandbox;
+use crate::stream::Incoming;
 
 /// The channels of one link, by number.
 #[derive(Debug, Default)]
@@ -34,9 +33,8 @@ impl Channels {
     }
 }
 
-/// Serves a link until it ends. `input` and `output` may be one socket's two descriptors or two pipes.
-pub(crate) async fn serve(sandbox: Rc<Sandbox>, input: OwnedFd, output: OwnedFd) -> io::Result<()> {
-    let (input, output) = (Fd::readable(input)?, Fd::writable(output)?);
+/// Serves a link until it ends.
+pub(crate) async fn serve(sandbox: Rc<Sandbox>, incoming: Incoming, output: Fd) -> io::Result<()> {
     let (outbox, frames) = Outbox::new();
     let presence = sandbox.lease.linked();
     if outbox.send(sandbox.hello().to_frame()).await.is_err() {
@@ -53,7 +51,7 @@ pub(crate) async fn serve(sandbox: Rc<Sandbox>, input: OwnedFd, output: OwnedFd)
         client: None,
     };
     let outcome = tokio::select! {
-        outcome = session.read_all(&input) => outcome,
+        outcome = session.read_all(incoming) => outcome,
         outcome = outbox::drain(frames, &output) => outcome,
     };
     sandbox.notices.leave(&listener);
@@ -72,17 +70,15 @@ struct Session {
 }
 
 impl Session {
-    async fn read_all(&mut self, input: &Fd) -> io::Result<()> {
-        let mut decoder = Decoder::default();
-        let mut buffer = BytesMut::with_capacity(READ_SIZE);
+    async fn read_all(&mut self, mut incoming: Incoming) -> io::Result<()> {
         loop {
-            if input.read_into(&mut buffer).await? == 0 {
-                return Ok(());
-            }
-            while let Some(frame) = decoder.next(&mut buffer).map_err(io::Error::other)? {
+            while let Some(frame) = incoming.buffered()? {
                 self.take(frame)?;
             }
             while self.requests.try_join_next().is_some() {}
+            if !incoming.read().await? {
+                return Ok(());
+            }
         }
     }
 
@@ -105,7 +101,7 @@ impl Session {
             Kind::Data | Kind::End => {
                 self.sandbox.lease.touch();
                 let inbound = if frame.kind == Kind::End { Inbound::End } else { Inbound::Data(frame.payload) };
-                // A channel may be over before the host knows: what still comes for it is dropped.
+                // The channel may have ended before the host knows: drop what still comes for it.
                 if let Some(mailbox) = self.channels.mailbox(frame.channel)
                     && !mailbox.deliver(inbound)
                 {
@@ -123,7 +119,7 @@ impl Session {
                     mailbox.close();
                 }
             }
-            Kind::Stdout | Kind::Stderr => return Err(io::Error::other("output from the host")),
+            Kind::Stdout | Kind::Stderr => return Err(io::Error::other("a host sends no output frames")),
         }
         Ok(())
     }
@@ -136,9 +132,9 @@ impl Session {
         let caller = Caller { client, listener: Rc::clone(&self.listener) };
         self.requests.spawn_local(async move {
             let busy = match request {
-                // Who looks how a sandbox is, does not use it.
+                // Looking at a sandbox is not using it.
                 Request::Status | Request::Stats => None,
-                // Who listens uses it once, and not for as long as nothing happens.
+                // Watching counts as one use, not as use for as long as it lasts.
                 Request::WatchFiles { .. } => {
                     sandbox.lease.touch();
                     None
@@ -146,7 +142,7 @@ impl Session {
                 _ => Some(sandbox.lease.busy()),
             };
             tokio::select! {
-                // The answer is the last thing on a channel; a host that is gone needs none.
+                // The reply is the last frame on a channel; a host that is gone needs none.
                 _ = requests::serve(&sandbox, &caller, request, &channel) => {}
                 () = channel.closed() => {}
             }

@@ -1,8 +1,9 @@
 //! The program in every sandbox.
 //!
-//! `guest init <setup>` is PID 1: it owns the sandbox's processes, files and lease, and serves any number of links.
+//! `guest init [<descriptor>]` is PID 1: it owns the sandbox's processes, files and lease, and serves any number of links.
+//! Its setup is the first frame of its first stream. With a descriptor, further links come through that.
 //! `guest link` hands its own standard input and output to PID 1 as a further link, and stays until that ends.
-//! `guest keep <folder>` makes a box of namespaces with itself as PID 1, and stays outside of it; `guest sweep <folder>`
+//! `guest keep <folder>` makes a box of namespaces with itself as PID 1, and supervises it from outside; `guest sweep <folder>`
 //! removes what is left of one.
 //!
 //! It is static, needs nothing from the image, and runs on one thread; only file operations, which may block, go to
@@ -13,13 +14,14 @@ compile_error!("the guest runs in Linux sandboxes only");
 
 mod channel;
 mod clients;
-mod door;
+mod entry;
 mod fd;
 mod files;
 mod hosts;
 mod keeper;
 mod lease;
 mod link;
+mod link_socket;
 mod memory;
 mod notices;
 mod outbox;
@@ -28,26 +30,21 @@ mod process;
 mod requests;
 mod sandbox;
 mod stats;
+mod stream;
 mod workspace;
 
 use std::os::fd::OwnedFd;
 use std::process::ExitCode;
 
-use cofferdam_protocol::Setup;
-
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let outcome = match words.as_slice() {
-        ["init", setup, inherited @ ..] => match (Setup::from_argument(setup), door::inherited(inherited)) {
-            (Ok(setup), Ok(door)) => init(setup, door),
-            (Err(error), _) => Err(std::io::Error::other(error.to_string())),
-            (_, Err(error)) => Err(error),
-        },
+        ["init", inherited @ ..] if inherited.len() < 2 => link_socket::inherited(inherited).and_then(init),
         ["keep", folder] => keeper::keep(folder),
         ["sweep", folder] => keeper::sweep(folder),
-        ["link"] => door::hand_over(),
-        _ => Err(std::io::Error::other("usage: guest init <setup> | link | keep <folder> | sweep <folder>")),
+        ["link"] => link_socket::hand_over(),
+        _ => Err(std::io::Error::other("usage: guest init [<descriptor>] | link | keep <folder> | sweep <folder>")),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -58,7 +55,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn init(setup: Setup, door: Option<OwnedFd>) -> std::io::Result<()> {
+fn init(links: Option<OwnedFd>) -> std::io::Result<()> {
     // One arena: the helper threads would otherwise reserve one each, and idle memory is part of the contract.
     // SAFETY: called before any other thread exists.
     unsafe { libc::mallopt(libc::M_ARENA_MAX, 1) };
@@ -69,16 +66,16 @@ fn init(setup: Setup, door: Option<OwnedFd>) -> std::io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .max_blocking_threads(4)
-        // Only what is touched counts; a tree may be thousands of folders deep.
+        // Only used pages count; a tree may be thousands of folders deep.
         .thread_stack_size(8 * 1024 * 1024)
         .thread_keep_alive(std::time::Duration::from_secs(u32::MAX.into()))
         .build()?;
-    // One helper thread from the start, and for ever: under a fork bomb there may be no room for a first one, and the
-    // runtime cannot do without.
+    // One helper thread from the start, for ever: during a fork bomb a first one could not start, and the runtime needs
+    // one.
     runtime.block_on(runtime.spawn_blocking(|| ())).map_err(std::io::Error::other)?;
     let local = tokio::task::LocalSet::new();
-    let outcome = local.block_on(&runtime, sandbox::run(setup, door));
-    // A helper thread may hang in a file system that never answers: PID 1 must go all the same.
+    let outcome = local.block_on(&runtime, sandbox::run(links));
+    // A helper thread may hang in a file system that never answers: PID 1 must end anyway.
     runtime.shutdown_background();
     outcome
 }

@@ -1,5 +1,5 @@
-//! How much memory all commands together may take, where no cgroup keeps it: looked at while commands run, as the kernel
-//! itself would see to it, a moment later. The largest process is killed, and the kill is counted as one for memory.
+//! The memory limit of all commands together, where no cgroup enforces it: checked while commands run. Beyond the limit the
+//! largest process is killed, as the kernel would, and the kill is counted as one for memory.
 
 use std::cell::Cell;
 use std::rc::{Rc, Weak};
@@ -11,11 +11,11 @@ use tokio::time::Instant;
 use crate::process::{count_memory_kill, usage};
 use crate::sandbox::Sandbox;
 
-/// Between two looks: far from the limit, and near it.
+/// Between two checks: far from the limit, and near it.
 const LOOK: Duration = Duration::from_millis(50);
 const LOOK_CLOSELY: Duration = Duration::from_millis(5);
 
-/// How long a killed process may take to give its memory back.
+/// How long a killed process may take to free its memory.
 const GIVING_BACK: Duration = Duration::from_secs(2);
 
 pub(crate) struct Memory {
@@ -24,7 +24,7 @@ pub(crate) struct Memory {
     changed: Notify,
 }
 
-/// One that has much to give back takes a moment, in which another must not be killed for it.
+/// Freeing much memory takes a moment; no other process must be killed meanwhile.
 async fn until_gone(pid: i32) {
     let deadline = Instant::now() + GIVING_BACK;
     while Instant::now() < deadline && usage::of(pid) > 0 {
@@ -37,7 +37,7 @@ impl Memory {
         Rc::new(Memory { sandbox, limit: Cell::new(limit), changed: Notify::new() })
     }
 
-    /// Zero when somebody else keeps it.
+    /// Zero when a cgroup enforces it.
     pub(crate) fn set_limit(&self, bytes: u64) {
         self.limit.set(bytes);
         self.wake();

@@ -1,7 +1,6 @@
-//! What links are told without having asked: that the lease runs out, that commands begin and end, and last words.
+//! Notices to all links: that the lease runs out, that commands start and end, and why the guest ends.
 //!
-//! A notice never waits: one that finds a link's way out full is dropped, because whoever is that far behind has more
-//! urgent things to read.
+//! A notice never waits: when a link's outbox is full, it is dropped.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -11,8 +10,8 @@ use cofferdam_protocol::Notice;
 
 use crate::outbox::Outbox;
 
-/// How long last words may take to leave.
-const LAST_WORDS: Duration = Duration::from_millis(200);
+/// How long the last notice may take to be written.
+const LAST_NOTICE: Duration = Duration::from_millis(200);
 
 #[derive(Default)]
 pub(crate) struct Notices(RefCell<Vec<Rc<Listener>>>);
@@ -24,7 +23,7 @@ pub(crate) struct Listener {
 }
 
 impl Listener {
-    /// From now on it hears of commands as well.
+    /// From now on it gets notices of commands too.
     pub(crate) fn watch(&self) {
         self.watches.set(true);
     }
@@ -41,12 +40,12 @@ impl Notices {
         self.0.borrow_mut().retain(|other| !Rc::ptr_eq(other, listener));
     }
 
-    pub(crate) fn tell_all(&self, notice: &Notice) {
+    pub(crate) fn send_all(&self, notice: &Notice) {
         self.0.borrow().iter().for_each(|listener| listener.outbox.try_send(notice.to_frame()));
     }
 
-    /// `notice` is only made when somebody watches.
-    pub(crate) fn tell_watchers(&self, notice: impl FnOnce() -> Notice) {
+    /// `notice` is only called when a link watches.
+    pub(crate) fn send_watchers(&self, notice: impl FnOnce() -> Notice) {
         let listeners = self.0.borrow();
         if listeners.iter().any(|listener| listener.watches.get()) {
             let notice = notice();
@@ -54,9 +53,9 @@ impl Notices {
         }
     }
 
-    /// Tells all, and gives it the time to leave.
-    pub(crate) async fn last_words(&self, notice: &Notice) {
-        self.tell_all(notice);
+    /// Sends to all, and waits until it is written.
+    pub(crate) async fn send_last(&self, notice: &Notice) {
+        self.send_all(notice);
         let listeners: Vec<_> = self.0.borrow().clone();
         let sent = async {
             for listener in listeners {
@@ -65,6 +64,6 @@ impl Notices {
                 }
             }
         };
-        let _ = tokio::time::timeout(LAST_WORDS, sent).await;
+        let _ = tokio::time::timeout(LAST_NOTICE, sent).await;
     }
 }

@@ -1,7 +1,7 @@
-//! The way out of a link: frames queue here, first come first served, and leave in as few writes as possible.
+//! The outgoing queue of a link: frames leave in order, in as few writes as possible.
 //!
-//! Invariant: at most [`SLOTS`] frames wait at once; who wants to send more waits in line, so that no channel can
-//! overtake another by more than its own frame.
+//! Invariant: at most [`SLOTS`] frames wait at once; further senders wait in line, so no channel overtakes another by more
+//! than its own frame.
 
 use std::cell::Cell;
 use std::io::{self, IoSlice};
@@ -21,7 +21,7 @@ pub(crate) struct Outbox {
     unwritten: Rc<Cell<usize>>,
 }
 
-/// The end that is written to a link.
+/// The end that a link writes from.
 pub(crate) struct Outgoing {
     frames: mpsc::Receiver<Frame>,
     unwritten: Rc<Cell<usize>>,
@@ -42,12 +42,12 @@ impl Outbox {
         self.frames.send(frame).await.map_err(|_| Gone)
     }
 
-    /// Sends unless the way out is full.
+    /// Sends unless the queue is full.
     pub(crate) fn try_send(&self, frame: Frame) {
         let _ = self.frames.try_send(frame);
     }
 
-    /// Whether everything that was sent is with the kernel, or nobody is there to read it.
+    /// Whether the kernel has everything that was sent, or nobody reads it any more.
     pub(crate) fn is_empty(&self) -> bool {
         self.frames.is_closed() || (self.frames.capacity() == SLOTS && self.unwritten.get() == 0)
     }

@@ -1,4 +1,4 @@
-//! Connections to ports on the sandbox's own loopback, which is there also where the network is off.
+//! Connections to ports on the sandbox's own loopback, which exists even when the network is off.
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::fd::READ_SIZE;
 use crate::outbox::Gone;
 use crate::requests::Failure;
 
-/// A listener whose queue is full may keep us waiting, but not for ever.
+/// How long a listener with a full queue may take.
 const CONNECT: Duration = Duration::from_secs(10);
 
 pub(crate) async fn connect(port: u16, channel: &Channel) -> Result<Reply, Failure> {
@@ -51,8 +51,8 @@ async fn send_down(mut reader: OwnedReadHalf, channel: &Channel) -> Result<(), G
     }
 }
 
-/// A server that takes no more is still listened to; what the host sends meanwhile is read and dropped, so that it never
-/// waits for credit.
+/// A server that reads no more may still write: what the host sends meanwhile is read and dropped, so the host never waits
+/// for credit.
 async fn send_up(mut writer: OwnedWriteHalf, channel: &Channel) -> Result<(), Gone> {
     loop {
         match channel.recv().await? {

@@ -1,4 +1,4 @@
-//! From a request to the code that serves it, and from its outcome to the answer.
+//! Dispatches a request to the code that serves it, and turns its outcome into the reply.
 
 use std::rc::Rc;
 
@@ -10,12 +10,12 @@ use crate::outbox::Gone;
 use crate::sandbox::Sandbox;
 use crate::{files, files::Place, ports, process, stats};
 
-/// Why a request has no answer of its own.
+/// Why a request failed.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// It could not be done; the host is told.
+    /// The reply is a fault.
     Fault(Fault),
-    /// There is nobody to tell.
+    /// The link is gone: no reply.
     Gone,
 }
 
@@ -35,7 +35,7 @@ pub(crate) fn fault(code: FaultCode, message: impl Into<String>) -> Fault {
     Fault { code, message: message.into() }
 }
 
-/// Who asks.
+/// The link that a request came on.
 pub(crate) struct Caller {
     pub(crate) client: u128,
     pub(crate) listener: Rc<Listener>,

@@ -1,4 +1,4 @@
-//! The whole sandbox: what its links share, and PID 1's own duties.
+//! The sandbox: what its links share, and the main loop of PID 1.
 
 use std::cell::RefCell;
 use std::io;
@@ -11,13 +11,14 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::Notify;
 
 use crate::clients::Clients;
+use crate::entry::Entry;
 use crate::files;
 use crate::lease::{Due, Lease};
+use crate::link_socket;
 use crate::memory::Memory;
 use crate::notices::Notices;
 use crate::process::{Processes, users};
 use crate::workspace::Workspace;
-use crate::{door, link};
 
 pub(crate) struct Sandbox {
     setup: RefCell<Rc<Setup>>,
@@ -50,7 +51,7 @@ impl Sandbox {
         Rc::clone(&self.setup.borrow())
     }
 
-    /// Gives a box that nobody has yet to a session. False when somebody has it.
+    /// Gives a warm box to a session. False when a session has it already.
     pub(crate) fn claim(&self, setup: Setup) -> bool {
         let now = self.setup();
         if now.is_claimed() || !setup.is_claimed() || setup.sandbox_id != now.sandbox_id {
@@ -73,7 +74,7 @@ impl Sandbox {
 
     pub(crate) fn status(&self) -> Status {
         Status {
-            setup: self.told_setup(),
+            setup: self.current_setup(),
             expires_in_ms: self.lease.remaining().map(|left| left.as_millis() as u64),
             workspace_bytes: self.workspace.used(),
             oom_kills: crate::process::oom_kills(),
@@ -81,7 +82,7 @@ impl Sandbox {
     }
 
     /// With the lease as it is now.
-    fn told_setup(&self) -> Setup {
+    fn current_setup(&self) -> Setup {
         Setup { lease: self.lease.terms(), ..Setup::clone(&self.setup()) }
     }
 
@@ -93,24 +94,34 @@ impl Sandbox {
     pub(crate) fn hello(&self) -> Hello {
         Hello {
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            setup: self.told_setup(),
+            setup: self.current_setup(),
             uptime_ms: self.lease.uptime().as_millis() as u64,
         }
     }
 }
 
-/// Runs until the lease ends or the engine asks PID 1 to stop. `inherited` is a door that is there already.
-pub(crate) async fn run(setup: Setup, inherited: Option<OwnedFd>) -> io::Result<()> {
+/// Runs until the lease ends or the engine asks PID 1 to stop. Further links come through `inherited`, or else through a
+/// socket of the guest's own.
+pub(crate) async fn run(inherited: Option<OwnedFd>) -> io::Result<()> {
     // As PID 1, the kernel drops every signal that has no handler; these two are what engines send to stop us.
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut child = signal(SignalKind::child())?;
+    let (entry, expected) = Entry::new();
+    let accepting = tokio::task::spawn_local(link_socket::accept(Rc::clone(&entry), inherited));
+    let (input, output) = (io::stdin().as_fd().try_clone_to_owned()?, io::stdout().as_fd().try_clone_to_owned()?);
+    tokio::task::spawn_local({
+        let entry = Rc::clone(&entry);
+        async move { entry.serve_first(input, output).await }
+    });
+    let setup = tokio::select! {
+        setup = expected.wait() => setup?,
+        _ = terminate.recv() => return Ok(()),
+        _ = interrupt.recv() => return Ok(()),
+    };
     let sandbox = Sandbox::new(setup);
     make_workdir(&sandbox.setup());
-
-    let door = tokio::task::spawn_local(door::keep(Rc::clone(&sandbox), inherited));
-    let (input, output) = (io::stdin().as_fd().try_clone_to_owned()?, io::stdout().as_fd().try_clone_to_owned()?);
-    tokio::task::spawn_local(first_link(Rc::clone(&sandbox), input, output));
+    entry.open(Rc::clone(&sandbox));
     tokio::task::spawn_local(Rc::clone(&sandbox.workspace).watch());
     tokio::task::spawn_local(Rc::clone(&sandbox.memory).watch());
 
@@ -122,24 +133,19 @@ pub(crate) async fn run(setup: Setup, inherited: Option<OwnedFd>) -> io::Result<
             due = sandbox.lease.due() => match due {
                 Due::Expired(term) => break Ending::Expired(term),
                 Due::Warning { term, left } => {
-                    sandbox.notices.tell_all(&Notice::Expiring { term, in_ms: left.as_millis() as u64 });
+                    sandbox.notices.send_all(&Notice::Expiring { term, in_ms: left.as_millis() as u64 });
                 }
             },
             _ = child.recv() => sandbox.processes.reap(),
         }
     };
-    door.abort();
-    sandbox.notices.last_words(&Notice::Ending(ending)).await;
+    accepting.abort();
+    sandbox.notices.send_last(&Notice::Ending(ending)).await;
     Ok(())
 }
 
-async fn first_link(sandbox: Rc<Sandbox>, input: OwnedFd, output: OwnedFd) {
-    // How it ends does not matter: the lease sees that nobody is linked, and hosts come back through the door.
-    let _ = link::serve(sandbox, input, output).await;
-}
-
-/// The workdir belongs to whom commands run as, also where it is a volume that nobody has used yet. Where it cannot be
-/// made (a read-only root), commands say so.
+/// The command user owns the workdir, also where it is a new volume. Where it cannot be made (a read-only root), commands
+/// fail with that.
 fn make_workdir(setup: &Setup) {
     let owner = users::resolve(setup.user.as_deref()).unwrap_or_default().owner();
     let workdir = std::path::Path::new(&setup.workdir);

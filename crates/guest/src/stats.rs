@@ -6,7 +6,7 @@ use cofferdam_protocol::Stats;
 
 use crate::process::usage;
 
-/// All but the workspace, which is not the cgroup's to know.
+/// All but the workspace, which the cgroup does not count.
 pub(crate) fn read() -> Stats {
     let oom_kills = crate::process::oom_kills();
     if fs::exists("/sys/fs/cgroup/cgroup.controllers").unwrap_or(false) {

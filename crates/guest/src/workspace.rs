@@ -1,8 +1,8 @@
-//! How much disk space the workdir may take, where neither kernel nor engine keeps it: measured while commands run,
-//! and told to those who write.
+//! The disk limit of the workdir, where neither kernel nor engine enforces it: measured while commands run, and checked
+//! before writes through the API.
 //!
-//! What the file system says it has given out since the last measure is asked often, because that is one system call; the
-//! tree is walked only when so much of it may have gone there that the limit may be near. A command is ended only if it
+//! The free space of the file system is read often, which is one system call; the tree is walked only when enough was
+//! written since the last walk that the limit may be near. A command is ended only if it
 //! wrote while the workspace grew beyond its limit: one that deletes, or merely runs, is left alone.
 
 use std::cell::{Cell, RefCell};
@@ -21,10 +21,10 @@ use crate::process::Written;
 use crate::requests::fault;
 use crate::sandbox::Sandbox;
 
-/// Between two questions to the file system.
+/// Between two looks at the file system.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// At least so often is the tree walked while commands run; and never for more than a tenth of a processor's time.
+/// The tree is walked at least this often while commands run, but for at most a tenth of a processor's time.
 const WALK: Duration = Duration::from_secs(2);
 const WALK_SHARE: u32 = 10;
 
@@ -37,8 +37,7 @@ pub(crate) struct Workspace {
     used: Cell<u64>,
     /// What was used when the watch last looked, and what came through the API since: all else is growth.
     watched: Cell<u64>,
-    /// The least that the whole file system had given out since that was measured: others on it may free more than is
-    /// written here.
+    /// The least that the whole file system held since then: others may free more on it than is written here.
     taken: Cell<u64>,
     walked: Cell<Option<Instant>>,
     walk_cost: Cell<Duration>,
@@ -65,7 +64,7 @@ impl Workspace {
         self.used.get()
     }
 
-    /// As it is now, or was a moment ago: a tree that takes long to walk is not walked for every look.
+    /// Now or a moment ago: a large tree is not walked for every call.
     pub(crate) async fn recent(&self) -> u64 {
         let age = LOOK.max(self.walk_cost.get() * WALK_SHARE);
         if self.walked.get().is_none_or(|walked| walked.elapsed() >= age) {
@@ -85,8 +84,7 @@ impl Workspace {
         self.changed.notify_one();
     }
 
-    /// Whether `more` bytes may be written through the API. What it last measured may be stale, so that it looks again
-    /// before it refuses.
+    /// Whether `more` bytes may be written through the API. Measures again before it refuses.
     pub(crate) async fn admit(&self, path: &Path, more: u64) -> Result<(), Fault> {
         let limit = self.limit.get();
         if limit == 0 || !path.starts_with(self.folder()) {
@@ -99,7 +97,7 @@ impl Workspace {
             return Ok(());
         }
         let message = format!(
-            "the workspace holds {} of at most {limit} bytes, and \"{}\" does not fit any more; remove something, or raise \
+            "the workspace holds {} of at most {limit} bytes, so \"{}\" does not fit; remove something, or raise \
              limits.workspaceMb",
             self.used.get(),
             path.display()
@@ -129,7 +127,7 @@ impl Workspace {
                 continue;
             }
             if self.is_walk_due() {
-                // What one walk finds and the last one did not, was written between the looks before that and after this.
+                // What this walk finds beyond the last one was written between the looks before that and after this.
                 let earlier = sandbox.processes.written();
                 self.measure().await;
                 let written = sandbox.processes.written();
@@ -177,14 +175,13 @@ impl Workspace {
     }
 }
 
-/// Of this thread. What a walk takes of it is its cost: waiting for a disk that somebody fills is none, and no reason to
-/// look away.
+/// Of this thread. The cost of a walk is its processor time: waiting for a busy disk is no reason to look less often.
 fn processor_time() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
-/// Bytes that the file system below has given out.
+/// Bytes in use on the file system.
 fn taken(folder: &Path) -> u64 {
     rustix::fs::statvfs(folder).map_or(0, |fs| (fs.f_blocks - fs.f_bfree) * fs.f_frsize)
 }

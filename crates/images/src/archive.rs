@@ -1,4 +1,4 @@
-//! Images in files: what `docker save` writes, and OCI layouts, as a folder or as a tar that may be packed.
+//! Images in files: what `docker save` writes, and OCI layouts, as a folder or as a tar that may be compressed.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -30,7 +30,7 @@ pub(crate) struct Archived {
     pub(crate) raw_configuration: Vec<u8>,
     /// Where its layers are in the archive, lowest first.
     pub(crate) layers: Vec<String>,
-    /// As it was saved under.
+    /// The names it was saved under.
     pub(crate) names: Vec<String>,
 }
 
@@ -46,7 +46,7 @@ pub(crate) enum Member {
 }
 
 impl Archive {
-    /// `scratch` is where a packed archive may be unpacked to: it is gone when the archive is.
+    /// `scratch` is where a compressed archive is unpacked to; it is removed with the archive.
     pub(crate) fn open(path: &Path, scratch: &Path, budget: Budget) -> Result<Archive> {
         let failed = || ImageError::storage::<io::Error>("read", path);
         if path.metadata().map_err(failed())?.is_dir() {
@@ -96,9 +96,9 @@ impl Archive {
 
     fn layout(&self, content: &[u8]) -> Result<Vec<Archived>> {
         let Manifest::Index(index) = Manifest::parse(content)? else {
-            return Err(ImageError::unsupported("its index.json is no index"));
+            return Err(ImageError::unsupported("its index.json is not an index"));
         };
-        // One name may stand for several machines, on this level or on the next one.
+        // One name may have an image for each architecture, on this level or on the next one.
         let mut images: Vec<Archived> = Vec::new();
         let mut others = None;
         for descriptor in &index {
@@ -123,7 +123,7 @@ impl Archive {
             (manifest, digest) = (self.blob(&chosen.digest)?, chosen.digest.clone());
         }
         let Manifest::Image(image) = Manifest::parse(&manifest)? else {
-            return Err(ImageError::unsupported("its index lists an index of indexes, which nobody reads"));
+            return Err(ImageError::unsupported("its index lists an index of indexes, which is not supported"));
         };
         let raw = self.blob(&image.config.digest)?;
         let layers = image.layers.iter().map(|layer| blob_path(&layer.digest)).collect();
@@ -157,7 +157,7 @@ impl Archive {
         let Some((reader, size)) = self.read(name)? else { return Ok(None) };
         if size > LONGEST_DOCUMENT {
             return Err(ImageError::invalid_layer(format!(
-                "{name:?} in it is {size} bytes long, which no document is"
+                "{name:?} in it is {size} bytes long, too long for a document"
             )));
         }
         let mut content = Vec::new();
@@ -191,7 +191,7 @@ impl Archive {
                         }
                     }
                 }
-                Err(ImageError::invalid_layer(format!("{name:?} in it is a link that goes round in circles")))
+                Err(ImageError::invalid_layer(format!("{name:?} in it is a loop of links")))
             }
         }
     }
@@ -210,7 +210,7 @@ fn unpacked(file: File, scratch: &Path, budget: Budget) -> Result<File> {
     let failed = || ImageError::storage::<io::Error>("unpack the archive to", scratch);
     let mut target =
         File::options().create(true).truncate(true).read(true).write(true).open(scratch).map_err(failed())?;
-    // It lives as long as it is open.
+    // It exists for as long as it is open.
     std::fs::remove_file(scratch).map_err(failed())?;
     let mut content = Metered { inner: expand(BufReader::new(file)).map_err(unreadable)?, budget };
     let mut buffer = vec![0; 256 * 1024];
@@ -244,14 +244,14 @@ fn index(file: &File) -> Result<HashMap<String, Member>> {
             }
             Kind::SymbolicLink => Member::Link(beside(&name, &String::from_utf8_lossy(&entry.link))),
             Kind::HardLink => Member::Link(clean(&String::from_utf8_lossy(&entry.link))),
-            // A file with holes is read past; it is no blob.
+            // Skip a sparse file; it is no blob.
             _ => continue,
         };
         members.insert(name, member);
         tarball.seek_past_content()?;
         if members.len() > MOST_MEMBERS {
             return Err(ImageError::unsupported(
-                "it has more files than any saved image: it is not what docker save writes",
+                "it has more files than any saved image: docker save did not write it",
             ));
         }
     }

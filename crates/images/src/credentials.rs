@@ -1,4 +1,4 @@
-//! Credentials for registries, where docker keeps them: its configuration and its helpers. They are never written, logged or shown.
+//! Credentials for registries, from docker's configuration and its helpers. They are never written, logged or shown.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -14,17 +14,17 @@ use serde::Deserialize;
 use crate::error::{ImageError, ImageErrorKind, Result};
 use crate::reference::Reference;
 
-/// For a helper, which may have to ask a keyring.
+/// The timeout of a helper, which may have to ask a keyring.
 const HELPER_PATIENCE: Duration = Duration::from_secs(30);
 
-/// Who one is to a registry.
+/// Credentials for a registry.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) enum Credentials {
     /// A name and a password.
     Login { user: String, password: String },
     /// A token to get tokens with.
     Identity(String),
-    /// A token that the registry itself takes.
+    /// A token for the registry itself.
     Token(String),
 }
 
@@ -68,7 +68,7 @@ pub(crate) fn docker_config() -> Option<PathBuf> {
     Some(folder.join("config.json"))
 }
 
-/// What the configuration has for a registry; nothing where there is none.
+/// The credentials for a registry; `None` where the configuration has none.
 pub(crate) async fn find(config: &Path, reference: &Reference) -> Result<Option<Credentials>> {
     let content = match std::fs::read(config) {
         Ok(content) => content,
@@ -145,11 +145,11 @@ async fn ask(helper: &str, server: &str) -> Result<Option<Credentials>> {
     };
     let (succeeded, output) = match answer {
         Ok(Ok(answer)) => answer,
-        Ok(Err(error)) => return Err(failed(format!("broke off ({error})"))),
-        Err(error) => return Err(failed(format!("broke off ({error})"))),
+        Ok(Err(error)) => return Err(failed(format!("failed ({error})"))),
+        Err(error) => return Err(failed(format!("failed ({error})"))),
     };
     if !succeeded {
-        // What every helper says when it knows nothing.
+        // What every helper prints when it has none.
         return match output.contains("credentials not found") || output.trim().is_empty() {
             true => Ok(None),
             false => Err(failed(format!("says {:?}", output.trim().chars().take(200).collect::<String>()))),
@@ -162,7 +162,7 @@ async fn ask(helper: &str, server: &str) -> Result<Option<Credentials>> {
         secret: String,
     }
     let Answer { username, secret } =
-        serde_json::from_str(&output).map_err(|_| failed("gives no answer that can be read".to_owned()))?;
+        serde_json::from_str(&output).map_err(|_| failed("gave an answer that cannot be read".to_owned()))?;
     Ok(Some(match username.as_str() {
         "<token>" => Credentials::Identity(secret),
         _ => Credentials::Login { user: username, password: secret },
@@ -175,7 +175,7 @@ fn converse(child: &Mutex<Child>, question: &str) -> std::io::Result<(bool, Stri
         (child.stdin.take(), child.stdout.take())
     };
     if let Some(mut stdin) = stdin {
-        // One that wants no question may have closed it.
+        // A helper that does not read its input may have closed it.
         let _ = stdin.write_all(question.as_bytes());
     }
     let mut output = String::new();

@@ -1,4 +1,4 @@
-//! Digests: what content is called, and the only proof that it is what was asked for.
+//! Digests: they name content, and prove that it is what was asked for.
 
 use std::fmt;
 use std::io::{self, Read};
@@ -28,7 +28,7 @@ impl Digest {
         &self.0
     }
 
-    /// As people know layers.
+    /// The short form that docker shows for layers.
     pub(crate) fn short(&self) -> &str {
         &self.0[..12]
     }
@@ -49,14 +49,14 @@ impl FromStr for Digest {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Digest, String> {
-        let (kind, hex) = text.split_once(':').ok_or_else(|| format!("{text:?} is no digest"))?;
+        let (kind, hex) = text.split_once(':').ok_or_else(|| format!("{text:?} is not a digest"))?;
         if kind != "sha256" {
             return Err(format!("digests of the kind {kind:?} are not supported, only sha256"));
         }
         let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
         match hex.len() == 64 && hex.bytes().all(is_digit) {
             true => Ok(Digest(hex.to_owned())),
-            false => Err(format!("{text:?} is no digest: sha256 takes 64 hexadecimal digits in lower case")),
+            false => Err(format!("{text:?} is not a digest: sha256 takes 64 hexadecimal digits in lower case")),
         }
     }
 }
@@ -81,7 +81,7 @@ impl fmt::Display for Digest {
     }
 }
 
-/// Grows with the content.
+/// Hashes content as it comes.
 #[derive(Default)]
 pub(crate) struct Hasher(Sha256);
 
@@ -95,7 +95,7 @@ impl Hasher {
     }
 }
 
-/// A reader that knows the digest of all that was read.
+/// A reader that hashes all it reads.
 pub(crate) struct Hashing<R> {
     inner: R,
     hasher: Hasher,

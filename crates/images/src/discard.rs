@@ -1,5 +1,5 @@
-//! Takes whole trees away, however deep they are and whatever modes their folders have: a layer may nest folders deeper than any
-//! recursion goes. Links are removed, never followed.
+//! Removes whole trees, however deep and whatever modes their folders have: a layer may nest folders deeper than any recursion
+//! can go. Links are removed, never followed.
 
 use std::ffi::OsString;
 use std::io;
@@ -10,7 +10,7 @@ use std::path::Path;
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, chmodat, openat, renameat, statat, unlinkat};
 use rustix::io::Errno;
 
-/// Removes a folder with all that is in it. What is not there is removed already.
+/// Removes a folder with everything in it. Idempotent.
 pub(crate) fn discard(folder: &Path) -> io::Result<()> {
     match empty(folder) {
         Ok(()) => Ok(std::fs::remove_dir(folder)?),
@@ -20,7 +20,7 @@ pub(crate) fn discard(folder: &Path) -> io::Result<()> {
     }
 }
 
-/// Every folder is lifted to the top before its turn comes, so that no path is ever long.
+/// Every folder is moved to the top before it is removed, so no path gets long.
 fn empty(folder: &Path) -> Result<(), Errno> {
     let top = open(CWD, folder.as_os_str())?;
     let mut lifted = 0_u64;
@@ -47,7 +47,7 @@ fn empty(folder: &Path) -> Result<(), Errno> {
 }
 
 fn lift(from: &OwnedFd, name: &OsString, top: &OwnedFd, lifted: &mut u64) -> Result<(), Errno> {
-    // Moving a folder changes its "..", which takes the right to write to it.
+    // Moving a folder changes its "..", which takes write permission on it.
     chmodat(from, name, Mode::RWXU, AtFlags::empty())?;
     loop {
         *lifted += 1;

@@ -1,4 +1,4 @@
-//! What can go wrong with an image, as one kind and one sentence that says what was tried and what to do next.
+//! Errors of images: a kind, and a sentence that says what was tried and what to do next.
 
 use std::fmt::Display;
 use std::io;
@@ -6,41 +6,41 @@ use std::path::Path;
 
 use rustix::io::Errno;
 
-/// Short for what this crate gives.
+/// The result type of this crate.
 pub type Result<T> = std::result::Result<T, ImageError>;
 
-/// What went wrong, for programs.
+/// The kind of an error, for programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ImageErrorKind {
-    /// The reference is no name of an image.
+    /// The reference is not a valid image name.
     InvalidReference,
     /// Neither the store nor the registry has it.
     NotFound,
     /// The registry wants credentials, or other ones.
     Unauthorized,
-    /// The registry wants fewer questions.
+    /// The registry's rate limit is reached.
     RateLimited,
-    /// The registry cannot be reached, or answers nonsense.
+    /// The registry cannot be reached, or its answer is invalid.
     Unreachable,
     /// The registry does not answer in time.
     Timeout,
-    /// What came is not what was named.
+    /// The content does not match its digest.
     DigestMismatch,
     /// A kind of image or layer that cannot be used here.
     Unsupported,
-    /// An image for another machine.
+    /// An image for another architecture.
     WrongPlatform,
-    /// More than the store takes.
+    /// Larger than the store's limits.
     TooLarge,
     /// A layer or an archive that is broken, or tries to reach out of its folder.
     InvalidLayer,
     /// The disk is full.
     NoSpace,
-    /// The store's own folder fails.
+    /// The store's own folder cannot be used.
     Storage,
 }
 
-/// An image that could not be had.
+/// Why an image could not be prepared.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{message}")]
 pub struct ImageError {
@@ -63,12 +63,12 @@ impl ImageError {
         ImageError::new(ImageErrorKind::Unsupported, message)
     }
 
-    /// Says in front of the sentence what it was about.
+    /// Puts the subject in front of the sentence.
     pub(crate) fn about(self, what: impl Display) -> ImageError {
         ImageError { message: format!("{what}: {}", self.message), ..self }
     }
 
-    /// Of a failed call on something in the store.
+    /// For a failed call on a path in the store.
     pub(crate) fn storage<E: Into<io::Error>>(doing: &str, path: &Path) -> impl FnOnce(E) -> ImageError {
         move |error| {
             let error = error.into();
@@ -77,13 +77,13 @@ impl ImageError {
                 Some(Errno::NOSPC | Errno::DQUOT) => ImageError::new(
                     ImageErrorKind::NoSpace,
                     format!(
-                        "no space is left to {doing} {path}. Prune the image store, free some space, or set COFFERDAM_IMAGES to a \
+                        "no space left to {doing} {path}. Prune the image store, free some space, or set COFFERDAM_IMAGES to a \
                          folder on a larger disk"
                     ),
                 ),
                 Some(Errno::ROFS | Errno::ACCESS) => ImageError::new(
                     ImageErrorKind::Storage,
-                    format!("cannot {doing} {path}: {error}. Set COFFERDAM_IMAGES to a folder that you may write to"),
+                    format!("cannot {doing} {path}: {error}. Set COFFERDAM_IMAGES to a folder that you can write to"),
                 ),
                 _ => ImageError::new(ImageErrorKind::Storage, format!("cannot {doing} {path}: {error}")),
             }

@@ -1,4 +1,4 @@
-//! Where a store is, and who may look into it.
+//! The folder of a store, and its permissions.
 
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -11,10 +11,10 @@ pub(crate) const LAYERS: &str = "layers";
 /// One more layer for images that need it, by the image's digest.
 pub(crate) const SEAMS: &str = "seams";
 pub(crate) const LOCKS: &str = "locks";
-/// What is not whole yet, and what is on its way out.
+/// What is not complete yet, and what is being removed.
 pub(crate) const DRAFTS: &str = "drafts";
 
-/// Where images are kept unless told: `$COFFERDAM_IMAGES`, else `/var/lib/cofferdam/images` for root, else `cofferdam/images` in
+/// The default folder of images: `$COFFERDAM_IMAGES`, else `/var/lib/cofferdam/images` for root, else `cofferdam/images` in
 /// `$XDG_DATA_HOME` or `~/.local/share`.
 pub fn default_folder() -> Result<PathBuf> {
     let said = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
@@ -26,13 +26,13 @@ pub fn default_folder() -> Result<PathBuf> {
     }
     let data = said("XDG_DATA_HOME").or_else(|| said("HOME").map(|home| home.join(".local/share")));
     let data = data.ok_or_else(|| {
-        let message = "there is no home folder to keep images in. Set COFFERDAM_IMAGES to a folder of yours";
+        let message = "there is no home folder for images. Set COFFERDAM_IMAGES to a folder of yours";
         ImageError::new(ImageErrorKind::Storage, message)
     })?;
     Ok(data.join("cofferdam/images"))
 }
 
-/// Makes the folder, for nobody else: layers have files that lend their owner's rights to whoever can reach them.
+/// Makes the folder private: layers may have setuid files.
 pub(crate) fn prepare(folder: &Path) -> Result<()> {
     let mut builder = std::fs::DirBuilder::new();
     builder.recursive(true).mode(0o700).create(folder).map_err(ImageError::storage("make the image store", folder))?;

@@ -1,4 +1,4 @@
-//! The unpacked layers of a store: each made once, by one process, and whole or not there.
+//! The unpacked layers of a store: each is made once, by one process, and is complete or absent.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read};
@@ -13,10 +13,10 @@ use crate::error::{ImageError, ImageErrorKind, Result};
 use crate::layer::{Budget, FILES, LayerRecord, Metered, expand, unpack, unreadable};
 use crate::lock::{Lock, Share};
 use crate::manifest::Descriptor;
-use crate::progress::{Counter, LayerHerald};
+use crate::progress::{Counter, LayerReporter};
 use crate::registry::Registry;
 
-/// Of a tar without entries: what an image without layers stands on.
+/// The digest of a tar without entries: the only layer of an image without layers.
 const EMPTY: &str = "sha256:5f70bf18a086007016e948b04aed3b82103a36bea41755b6cddfaf10ace3c6ef";
 const EMPTY_TAR: &[u8] = &[0; 1024];
 
@@ -25,7 +25,7 @@ const BUFFER: usize = 256 * 1024;
 /// With much to spare.
 const MOMENT: Duration = Duration::from_secs(3600);
 
-/// Where layers are kept.
+/// The layers of a store.
 #[derive(Debug, Clone)]
 pub(crate) struct Layers {
     folder: PathBuf,
@@ -38,11 +38,11 @@ pub(crate) struct Layers {
 pub(crate) enum Source {
     Registry(Arc<Registry>, Descriptor),
     Archive(Arc<Archive>, String),
-    /// Needs none.
+    /// The empty layer, which has no source.
     Empty,
 }
 
-/// A layer that nobody takes away for now.
+/// A layer that is locked against removal.
 pub(crate) struct Held {
     _lock: Lock,
 }
@@ -73,32 +73,32 @@ impl Layers {
         self.locks.join(format!("layer-{layer}"))
     }
 
-    /// The layer, made where it is not there.
+    /// The layer; makes it if it is missing.
     pub(crate) async fn ensure(
         &self,
         layer: &Digest,
         source: &Source,
-        herald: &LayerHerald,
+        reporter: &LayerReporter,
         budget: &Budget,
     ) -> Result<Held> {
         let lock_file = self.lock(layer.hex());
         let mut is_made = false;
         loop {
-            let lock = Lock::take(&lock_file, Share::Users, || herald.say("Waiting")).await?;
+            let lock = Lock::take(&lock_file, Share::Users, || reporter.report("Waiting")).await?;
             if let Some(record) = self.record(layer) {
                 if !is_made {
                     budget.bytes(record.bytes)?;
                     budget.entries(record.entries)?;
-                    herald.say("Already exists");
+                    reporter.report("Already exists");
                 }
                 return Ok(Held { _lock: lock });
             }
             drop(lock);
-            let lock = Lock::take(&lock_file, Share::One, || herald.say("Waiting")).await?;
+            let lock = Lock::take(&lock_file, Share::One, || reporter.report("Waiting")).await?;
             if self.record(layer).is_none() {
-                self.make(layer, source, herald, budget, lock).await?;
+                self.make(layer, source, reporter, budget, lock).await?;
                 is_made = true;
-                herald.say("Pull complete");
+                reporter.report("Pull complete");
             }
         }
     }
@@ -107,14 +107,14 @@ impl Layers {
         &self,
         layer: &Digest,
         source: &Source,
-        herald: &LayerHerald,
+        reporter: &LayerReporter,
         budget: &Budget,
         lock: Lock,
     ) -> Result<()> {
         let part = self.drafts.join(format!("{}.part", layer.hex()));
         if let Source::Registry(registry, blob) = source {
-            registry.download(blob, &part, herald).await?;
-            herald.say("Download complete");
+            registry.download(blob, &part, reporter).await?;
+            reporter.report("Download complete");
         }
         let draft = Draft {
             layer: layer.clone(),
@@ -122,29 +122,27 @@ impl Layers {
             place: self.place(layer),
             budget: budget.clone(),
         };
-        let (source, herald) = (source.clone(), herald.clone());
-        // It goes on to its end, lock and all, even where nobody waits for it any more.
+        let (source, reporter) = (source.clone(), reporter.clone());
+        // It runs to its end, with its lock, even when nobody waits for it any more.
         let making = tokio::task::spawn_blocking(move || {
             let _lock = lock;
-            let made = draft.make(&source, &part, &herald);
+            let made = draft.make(&source, &part, &reporter);
             if matches!(source, Source::Registry(..)) && !made.as_ref().is_err_and(is_ours) {
                 let _ = std::fs::remove_file(&part);
             }
             made
         });
-        making
-            .await
-            .map_err(|error| ImageError::new(ImageErrorKind::Storage, format!("unpacking broke off: {error}")))?
+        making.await.map_err(|error| ImageError::new(ImageErrorKind::Storage, format!("unpacking failed: {error}")))?
     }
 
-    /// The digests of all that is there, without looking into it.
+    /// The digests of all layers, by name only.
     pub(crate) fn list(&self) -> Result<Vec<Digest>> {
         let entries = std::fs::read_dir(&self.folder).map_err(ImageError::storage("list", &self.folder))?;
         let name = |entry: io::Result<std::fs::DirEntry>| entry.ok()?.file_name().into_string().ok();
         Ok(entries.filter_map(name).filter_map(|hex| format!("sha256:{hex}").parse().ok()).collect())
     }
 
-    /// Takes a layer away, if nobody makes or uses it and it is not `needed` once that is certain.
+    /// Removes a layer if nobody makes or uses it, and it is not `needed` once it is locked.
     pub(crate) fn remove(&self, layer: &Digest, needed: impl FnOnce() -> Result<bool>) -> Result<bool> {
         let Some(lock) = Lock::try_take(&self.lock(layer.hex()), Share::One)? else { return Ok(false) };
         if needed()? {
@@ -159,7 +157,7 @@ impl Layers {
         Ok(true)
     }
 
-    /// Takes away what processes left behind that ended in the middle.
+    /// Removes what crashed processes left behind.
     pub(crate) fn sweep(&self) -> Result<()> {
         let entries = std::fs::read_dir(&self.drafts).map_err(ImageError::storage("list", &self.drafts))?;
         for path in entries.filter_map(io::Result::ok).map(|entry| entry.path()) {
@@ -167,7 +165,7 @@ impl Layers {
             let hex = name.trim_start_matches("gone-").trim_end_matches(".part");
             let failed = || ImageError::storage("remove", &path);
             match format!("sha256:{hex}").parse::<Digest>() {
-                // Whoever works on it has its lock.
+                // A process that works on it has its lock.
                 Ok(layer) => {
                     let Some(lock) = Lock::try_take(&self.lock(hex), Share::One)? else { continue };
                     discard(&path).map_err(failed())?;
@@ -175,7 +173,7 @@ impl Layers {
                         lock.retire();
                     }
                 }
-                // Anything else takes a moment to write.
+                // Anything else is written in a moment.
                 Err(_) if age(&path) > MOMENT => discard(&path).map_err(failed())?,
                 Err(_) => {}
             }
@@ -189,12 +187,12 @@ fn age(path: &Path) -> Duration {
     modified.ok().and_then(|modified| modified.elapsed().ok()).unwrap_or_default()
 }
 
-/// Whether a failure is this machine's, and the download is worth keeping.
+/// Whether a failure is local, and the download stays useful.
 fn is_ours(error: &ImageError) -> bool {
     matches!(error.kind, ImageErrorKind::NoSpace | ImageErrorKind::Storage)
 }
 
-/// A layer on its way to its place.
+/// A layer that is being unpacked.
 struct Draft {
     layer: Digest,
     folder: PathBuf,
@@ -203,16 +201,16 @@ struct Draft {
 }
 
 impl Draft {
-    fn make(self, source: &Source, part: &Path, herald: &LayerHerald) -> Result<()> {
+    fn make(self, source: &Source, part: &Path, reporter: &LayerReporter) -> Result<()> {
         discard(&self.folder).map_err(ImageError::storage("remove", &self.folder))?;
-        let made = self.fill(source, part, herald).and_then(|()| self.place());
+        let made = self.fill(source, part, reporter).and_then(|()| self.place());
         if made.is_err() {
             let _ = discard(&self.folder);
         }
         made
     }
 
-    fn fill(&self, source: &Source, part: &Path, herald: &LayerHerald) -> Result<()> {
+    fn fill(&self, source: &Source, part: &Path, reporter: &LayerReporter) -> Result<()> {
         std::fs::create_dir(&self.folder).map_err(ImageError::storage("make", &self.folder))?;
         let (packed, size): (Box<dyn Read + Send>, u64) = match source {
             Source::Registry(_, blob) => {
@@ -223,7 +221,7 @@ impl Draft {
             })?,
             Source::Empty => (Box::new(EMPTY_TAR), EMPTY_TAR.len() as u64),
         };
-        let counted = Counted { inner: packed, counter: herald.counter("Extracting", size) };
+        let counted = Counted { inner: packed, counter: reporter.counter("Extracting", size) };
         let content = expand(BufReader::with_capacity(BUFFER, counted)).map_err(unreadable)?;
         let hashing = Hashing::new(Metered { inner: content, budget: self.budget.clone() });
         let mut stream = BufReader::with_capacity(BUFFER, hashing);
@@ -233,7 +231,7 @@ impl Draft {
         self.layer.check(&stream.into_inner().finish(), &format!("the content of {}", what()))
     }
 
-    /// All of it is on the disk before its name is.
+    /// Syncs all of it to disk before it gets its name.
     fn place(&self) -> Result<()> {
         let failed = || ImageError::storage::<io::Error>("keep", &self.place);
         let folder = File::open(&self.folder).map_err(failed())?;
@@ -244,7 +242,7 @@ impl Draft {
     }
 }
 
-/// Tells how far it is.
+/// Reports its progress.
 struct Counted<R> {
     inner: R,
     counter: Counter,

@@ -1,11 +1,10 @@
-//! OCI images without an engine: from registries and archives to folders that an overlay can stand on.
+//! OCI images without an engine: from registries and archives to folders that an overlay can use.
 //!
-//! What comes from a registry or an archive was made by strangers. Every byte is checked against its digest, every length is
-//! bounded before it is read, and no name in a layer ever leads out of the layer's own folder. What is in the store is whole: it
-//! appears under its name when all of it is on the disk, it is made by one process while others wait, and it stays while anybody
-//! holds it.
+//! Registries and archives are not trusted. Every byte is checked against its digest, every length is bounded before it is read,
+//! and no name in a layer leads out of the layer's own folder. Everything in the store is complete: it appears under its name
+//! when all of it is on the disk, one process makes it while others wait, and it stays while it is in use.
 //!
-//! It knows neither sandboxes nor mounts.
+//! This crate neither mounts nor makes sandboxes.
 #![cfg(target_os = "linux")]
 
 mod archive;

@@ -1,4 +1,4 @@
-//! Locks between processes: one makes what many wait for, and nobody takes away what somebody uses.
+//! Locks between processes: one process makes what others wait for, and nothing in use is removed.
 //!
 //! A lock belongs to an open file, not to a process: it ends with the last copy of its descriptor, however a process ends.
 
@@ -13,15 +13,15 @@ use rustix::io::Errno;
 
 use crate::error::{ImageError, Result};
 
-/// Between two looks at a lock that somebody else has: waiting in the kernel could not be given up.
+/// Between two attempts to take a lock: a wait in the kernel could not be cancelled.
 const PAUSE: Duration = Duration::from_millis(25);
 
-/// Who may have the lock at the same time.
+/// How a lock is shared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Share {
-    /// All who only use.
+    /// By all users.
     Users,
-    /// One, who makes or takes away.
+    /// By one maker or remover.
     One,
 }
 
@@ -33,7 +33,7 @@ pub(crate) struct Lock {
 }
 
 impl Lock {
-    /// The lock, unless somebody else has it.
+    /// The lock, unless another process has it.
     pub(crate) fn try_take(path: &Path, share: Share) -> Result<Option<Lock>> {
         loop {
             let failed = || ImageError::storage::<std::io::Error>("lock", path);
@@ -48,7 +48,7 @@ impl Lock {
                 Err(Errno::INTR) => continue,
                 Err(error) => return Err(failed()(error.into())),
             }
-            // Whoever had it before may have removed it: then it locks nothing any more.
+            // Its last holder may have removed the file: then it locks nothing any more.
             let ours = file.metadata().map_err(failed())?.ino();
             if path.metadata().is_ok_and(|there| there.ino() == ours) {
                 return Ok(Some(Lock { file, path: path.to_owned() }));
@@ -56,7 +56,7 @@ impl Lock {
         }
     }
 
-    /// The lock, when all others are done with it; `waiting` is called once if that takes any time.
+    /// Waits for the lock; calls `waiting` once if another process has it.
     pub(crate) async fn take(path: &Path, share: Share, waiting: impl FnOnce()) -> Result<Lock> {
         if let Some(lock) = Lock::try_take(path, share)? {
             return Ok(lock);
@@ -70,7 +70,7 @@ impl Lock {
         }
     }
 
-    /// Removes the lock's file with what it stood for.
+    /// Removes the lock's file.
     pub(crate) fn retire(self) {
         let _ = std::fs::remove_file(&self.path);
     }

@@ -1,4 +1,4 @@
-//! What registries and archives say about images: indexes, manifests, configurations. Everything here was written by others.
+//! Indexes, manifests and configurations of images, as registries and archives give them. None of it is trusted.
 
 use std::collections::BTreeMap;
 
@@ -7,15 +7,15 @@ use serde::{Deserialize, Serialize};
 use crate::digest::Digest;
 use crate::error::{ImageError, ImageErrorKind, Result};
 
-/// The kinds of manifest that are asked for, the most general first.
+/// The accepted kinds of manifest, the most general first.
 pub(crate) const ACCEPTED: &str = "application/vnd.oci.image.index.v1+json, \
     application/vnd.docker.distribution.manifest.list.v2+json, application/vnd.oci.image.manifest.v1+json, \
     application/vnd.docker.distribution.manifest.v2+json";
 
-/// Overlays take no more lowers than this.
+/// The most lower folders of an overlay.
 const MOST_LAYERS: usize = 500;
 
-/// Content, by what it is.
+/// Content by its digest.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Descriptor {
@@ -35,7 +35,7 @@ struct Platform {
     variant: Option<String>,
 }
 
-/// An index or the manifest of one image: which, its fields say.
+/// An index or the manifest of one image: its fields decide.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Document {
@@ -49,7 +49,7 @@ struct Document {
 /// What a registry gives for a name.
 #[derive(Debug)]
 pub(crate) enum Manifest {
-    /// Several images, for several machines.
+    /// Several images, for several architectures.
     Index(Vec<Descriptor>),
     /// One image.
     Image(ImageManifest),
@@ -88,7 +88,7 @@ impl ImageManifest {
         const CONFIGS: [&str; 3] = [
             "application/vnd.oci.image.config.v1+json",
             "application/vnd.docker.container.image.v1+json",
-            // What some tools write; the content decides.
+            // Some tools write it; the content decides.
             "",
         ];
         if !CONFIGS.contains(&config.media_type.as_str()) {
@@ -106,7 +106,7 @@ impl ImageManifest {
     }
 }
 
-/// How a layer is packed, its first bytes say; here only those are refused that nobody could unpack.
+/// The first bytes of a layer say how it is compressed; this refuses only what cannot be unpacked at all.
 fn check_layer_type(media_type: &str) -> Result<()> {
     const KINDS: [&str; 4] = [
         "application/vnd.oci.image.layer.v1.tar",
@@ -136,13 +136,13 @@ pub(crate) fn architecture() -> &'static str {
     }
 }
 
-/// The one of an index that this machine runs.
+/// The image of an index for this machine.
 pub(crate) fn for_this_machine(index: &[Descriptor]) -> Result<&Descriptor> {
     let fits = |descriptor: &&Descriptor| match &descriptor.platform {
         Some(platform) => platform.os == "linux" && platform.architecture == architecture(),
         None => index.len() == 1,
     };
-    // Variants of an architecture build on each other: the plainest runs everywhere.
+    // Variants of an architecture build on each other: the first runs everywhere.
     let variant = |descriptor: &&Descriptor| descriptor.platform.as_ref().and_then(|platform| platform.variant.clone());
     index.iter().filter(fits).min_by_key(variant).ok_or_else(|| {
         let named = |platform: &Platform| format!("{}/{}", platform.os, platform.architecture);
@@ -160,7 +160,7 @@ pub(crate) fn for_this_machine(index: &[Descriptor]) -> Result<&Descriptor> {
     })
 }
 
-/// What an image says about how it wants to be run.
+/// How an image wants to be run.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ImageConfig {
     /// `NAME=value`, in order.
@@ -173,7 +173,7 @@ pub struct ImageConfig {
     pub entrypoint: Vec<String>,
     /// Its arguments, or what runs without an entrypoint.
     pub cmd: Vec<String>,
-    /// Whatever its maker wrote on it.
+    /// Its labels.
     pub labels: BTreeMap<String, String>,
     /// The architecture it is for, as images name it: `amd64`, `arm64`.
     pub architecture: String,

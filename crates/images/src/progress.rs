@@ -1,4 +1,4 @@
-//! How far a pull is, told step by step.
+//! The progress of a pull.
 
 use std::sync::Arc;
 
@@ -7,11 +7,11 @@ use crate::digest::Digest;
 /// A step of a pull.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Progress {
-    /// Which image, as it was asked for.
+    /// The image, as it was asked for.
     pub image: String,
-    /// Which of its layers.
+    /// The layer.
     pub layer: Option<String>,
-    /// In docker's words.
+    /// As docker words it.
     pub status: String,
     /// Of `total_bytes`.
     pub current_bytes: Option<u64>,
@@ -19,31 +19,31 @@ pub struct Progress {
     pub total_bytes: Option<u64>,
 }
 
-/// Told of each step of a pull; it is called from any thread and must not block.
+/// Called for each step of a pull, from any thread; it must not block.
 pub type OnProgress = Arc<dyn Fn(Progress) + Send + Sync>;
 
-/// Steps between two words about bytes: enough for a bar, and little beside the work.
+/// Bytes between two reports: enough for a progress bar, and cheap.
 const STEPS: u64 = 50;
 const SMALLEST_STEP: u64 = 256 * 1024;
 
-/// Tells of one image.
+/// Reports on one image.
 #[derive(Clone)]
-pub(crate) struct Herald {
+pub(crate) struct Reporter {
     image: String,
     listener: Option<OnProgress>,
 }
 
-impl Herald {
-    pub(crate) fn new(image: &str, listener: Option<&OnProgress>) -> Herald {
-        Herald { image: image.to_owned(), listener: listener.cloned() }
+impl Reporter {
+    pub(crate) fn new(image: &str, listener: Option<&OnProgress>) -> Reporter {
+        Reporter { image: image.to_owned(), listener: listener.cloned() }
     }
 
-    pub(crate) fn say(&self, status: impl Into<String>) {
+    pub(crate) fn report(&self, status: impl Into<String>) {
         self.tell(Progress { status: status.into(), ..Progress::default() });
     }
 
-    pub(crate) fn layer(&self, digest: &Digest) -> LayerHerald {
-        LayerHerald { herald: self.clone(), layer: digest.short().to_owned() }
+    pub(crate) fn layer(&self, digest: &Digest) -> LayerReporter {
+        LayerReporter { reporter: self.clone(), layer: digest.short().to_owned() }
     }
 
     fn tell(&self, progress: Progress) {
@@ -53,16 +53,16 @@ impl Herald {
     }
 }
 
-/// Tells of one of its layers.
+/// Reports on one of its layers.
 #[derive(Clone)]
-pub(crate) struct LayerHerald {
-    herald: Herald,
+pub(crate) struct LayerReporter {
+    reporter: Reporter,
     layer: String,
 }
 
-impl LayerHerald {
-    pub(crate) fn say(&self, status: &str) {
-        self.herald.tell(Progress {
+impl LayerReporter {
+    pub(crate) fn report(&self, status: &str) {
+        self.reporter.tell(Progress {
             layer: Some(self.layer.clone()),
             status: status.to_owned(),
             ..Progress::default()
@@ -70,13 +70,13 @@ impl LayerHerald {
     }
 
     pub(crate) fn counter(&self, status: &'static str, total: u64) -> Counter {
-        Counter { herald: self.clone(), status, total, current: 0, told: None }
+        Counter { reporter: self.clone(), status, total, current: 0, told: None }
     }
 }
 
-/// Counts bytes, and tells of them now and then.
+/// Counts bytes, and reports them from time to time.
 pub(crate) struct Counter {
-    herald: LayerHerald,
+    reporter: LayerReporter,
     status: &'static str,
     total: u64,
     current: u64,
@@ -92,8 +92,8 @@ impl Counter {
             return;
         }
         self.told = Some(current);
-        self.herald.herald.tell(Progress {
-            layer: Some(self.herald.layer.clone()),
+        self.reporter.reporter.tell(Progress {
+            layer: Some(self.reporter.layer.clone()),
             status: self.status.to_owned(),
             current_bytes: Some(current),
             total_bytes: Some(self.total),

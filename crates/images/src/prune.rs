@@ -1,4 +1,4 @@
-//! What is in a store, and taking out of it what nobody uses.
+//! Lists a store, and removes what is not in use.
 
 use std::collections::HashSet;
 use std::time::{Duration, SystemTime};
@@ -9,16 +9,16 @@ use crate::error::{ImageError, ImageErrorKind, Result};
 use crate::lock::{Lock, Share};
 use crate::store::{ImageStore, needed};
 
-/// What to take out: with no condition, all that nobody uses.
+/// What to remove: by default, all that is not in use.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PruneOptions {
-    /// Only images that nobody has used for so long.
+    /// Only images that were not used for this long.
     pub unused_for: Option<Duration>,
-    /// Only until the layers that are left take no more than this; those that were not used for longest go first.
+    /// Only until the remaining layers take no more than this; the least recently used go first.
     pub keep_bytes: Option<u64>,
 }
 
-/// What was taken out.
+/// What was removed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Pruned {
     /// The ids of images.
@@ -38,16 +38,16 @@ pub struct StoredImage {
     pub references: Vec<String>,
     /// Of its manifest, where it came from a registry.
     pub digest: Option<String>,
-    /// Of all its layers, those included that it shares with others.
+    /// Of all its layers, including shared ones.
     pub bytes: u64,
     /// When it was last prepared.
     pub last_used: SystemTime,
-    /// Whether somebody holds it.
+    /// Whether it is in use.
     pub in_use: bool,
 }
 
 impl ImageStore {
-    /// All images, the one that was used last first.
+    /// All images, the most recently used first.
     pub fn list(&self) -> Result<Vec<StoredImage>> {
         self.open()?;
         let names = self.records.names()?;
@@ -71,14 +71,12 @@ impl ImageStore {
         Ok(images)
     }
 
-    /// Takes out images that nobody uses, then layers that no image has, then what was left behind by processes that were killed.
+    /// Removes images that are not in use, then layers without an image, then what killed processes left behind.
     pub async fn prune(&self, options: PruneOptions) -> Result<Pruned> {
         self.open()?;
         let store = ImageStore::with(&self.folder, self.options.clone());
         let pruning = tokio::task::spawn_blocking(move || store.prune_now(options));
-        pruning
-            .await
-            .map_err(|error| ImageError::new(ImageErrorKind::Storage, format!("pruning broke off: {error}")))?
+        pruning.await.map_err(|error| ImageError::new(ImageErrorKind::Storage, format!("pruning failed: {error}")))?
     }
 
     fn prune_now(&self, options: PruneOptions) -> Result<Pruned> {
@@ -108,7 +106,7 @@ impl ImageStore {
         Ok(pruned)
     }
 
-    /// False where somebody uses it.
+    /// False when it is in use.
     fn remove_image(&self, id: &str) -> Result<bool> {
         let Ok(id) = id.parse() else { return Ok(false) };
         let Some(lock) = Lock::try_take(&self.image_lock(&id), Share::One)? else { return Ok(false) };

@@ -1,4 +1,4 @@
-//! What a store has: images by the digest of their configuration, which is the configuration itself, and names that point to them.
+//! The records of a store: image configurations by their digest, and names that point to them.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -13,7 +13,7 @@ use crate::error::{ImageError, Result};
 use crate::manifest::Configuration;
 use crate::reference::Reference;
 
-/// Which image a name stands for.
+/// The image of a name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct NameRecord {
     /// In full.
@@ -36,7 +36,7 @@ impl Records {
         Records { images, names, drafts }
     }
 
-    /// Nothing where it is not there, or not what it should be.
+    /// `None` when it is missing or invalid.
     pub(crate) fn image(&self, id: &Digest) -> Option<Configuration> {
         let content = std::fs::read(self.image_file(id)).ok()?;
         (Digest::of(&content) == *id).then(|| Configuration::parse(&content).ok())?
@@ -46,7 +46,7 @@ impl Records {
         self.write(&self.image_file(id), raw_configuration)
     }
 
-    /// For whoever decides what has not been used for long.
+    /// When it was last used, for pruning.
     pub(crate) fn touch(&self, id: &Digest) {
         let _ = File::open(self.image_file(id)).and_then(|file| file.set_modified(SystemTime::now()));
     }
@@ -94,12 +94,12 @@ impl Records {
         self.images.join(format!("{}.json", id.hex()))
     }
 
-    /// Names have slashes and colons, and are longer than files may be called.
+    /// Names have slashes and colons, and may be too long for file names.
     fn name_file(&self, reference: &str) -> PathBuf {
         self.names.join(format!("{}.json", Digest::of(reference.as_bytes()).hex()))
     }
 
-    /// Old or new, never half.
+    /// Atomically: the old content or the new.
     fn write(&self, file: &Path, content: &[u8]) -> Result<()> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);

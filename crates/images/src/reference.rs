@@ -6,13 +6,13 @@ use std::net::IpAddr;
 use crate::digest::Digest;
 use crate::error::{ImageError, ImageErrorKind, Result};
 
-/// Where names without a registry are looked up, as everywhere.
+/// The registry of names without one, as everywhere.
 const DEFAULT_REGISTRY: &str = "docker.io";
 
 /// The host that serves it.
 const DEFAULT_REGISTRY_HOST: &str = "registry-1.docker.io";
 
-/// What an image is asked for by.
+/// How an image is asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Wanted {
     /// `sha256:…`: one that is in the store, by the digest of its configuration.
@@ -79,7 +79,7 @@ impl Reference {
         Ok(Reference { registry: registry.to_owned(), repository, tag: tag.map(str::to_owned), digest })
     }
 
-    /// What the registry knows the manifest by.
+    /// The tag or digest of the manifest.
     pub(crate) fn manifest(&self) -> String {
         match &self.digest {
             Some(digest) => digest.to_string(),
@@ -94,7 +94,7 @@ impl Reference {
         format!("{scheme}://{host}")
     }
 
-    /// The names that docker's configuration may have for the registry.
+    /// The names that docker's configuration may use for the registry.
     pub(crate) fn credential_keys(&self) -> Vec<&str> {
         match self.registry == DEFAULT_REGISTRY {
             true => vec!["https://index.docker.io/v1/", "index.docker.io", DEFAULT_REGISTRY, DEFAULT_REGISTRY_HOST],

@@ -1,7 +1,7 @@
-//! Folders that a layer does not describe keep what the layers below say about them.
+//! Folders without an entry in a layer keep the mode and owner that lower layers give them.
 //!
-//! Some tools write `tmp/x` into a layer and no `tmp`. Unpacked by itself, such a layer has a `tmp` of nobody's making, and an overlay
-//! would show that one's mode and owner instead of the ones below. So an image gets one more layer on top, the seam, with nothing
+//! Some tools write `tmp/x` into a layer and no `tmp`. Unpacked by itself, such a layer has a `tmp` with default mode and owner, and an
+//! overlay would show those instead of the ones below. So an image gets one more layer on top, the seam, with nothing
 //! but these folders, as their lower layers describe them.
 
 use std::collections::{BTreeSet, HashSet};
@@ -18,7 +18,7 @@ use rustix::io::Errno;
 use crate::error::{ImageError, Result};
 use crate::layer::implied;
 
-/// Beyond that somebody is up to something: what is left keeps the usual mode.
+/// More than any honest image has: further folders keep the default mode.
 const MOST: usize = 10_000;
 
 /// Builds the seam of these layers, lowest first, in an empty folder. False where none is needed.
@@ -38,7 +38,7 @@ pub(crate) fn sew(layers: &[PathBuf], folder: &Path) -> Result<bool> {
     let failed = |error: Errno| ImageError::storage("make", folder)(error);
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let root = rustix::fs::open(folder, flags, Mode::empty()).map_err(failed)?;
-    // With all that is above them: whatever is in the seam is seen first.
+    // With their parents: the seam is the topmost layer.
     let mut folders: BTreeSet<&[u8]> = BTreeSet::from([&b""[..]]);
     for path in &sewn {
         let slashes = path.iter().enumerate().filter(|(_, byte)| **byte == b'/');
@@ -47,7 +47,7 @@ pub(crate) fn sew(layers: &[PathBuf], folder: &Path) -> Result<bool> {
     for path in folders.iter().filter(|path| !path.is_empty()) {
         mkdirat(&root, os(path), Mode::RWXU).map_err(failed)?;
     }
-    // The deepest first: a closed folder lets nobody through.
+    // The deepest first: a folder may lose its search permission.
     for path in folders.iter().rev() {
         if let Some(described) = described(&stack, path) {
             let made = open(&root, path, OFlags::RDONLY).map_err(failed)?;
@@ -59,7 +59,7 @@ pub(crate) fn sew(layers: &[PathBuf], folder: &Path) -> Result<bool> {
 
 type Stack = [(OwnedFd, HashSet<Vec<u8>>)];
 
-/// Whether the topmost folder of this path is nobody's making, and a lower one is somebody's.
+/// Whether the topmost folder of this path has no entry of its own, and a lower one has.
 fn is_covered(stack: &Stack, path: &[u8]) -> bool {
     let topmost = stack.iter().rev().find(|(files, _)| open(files, path, OFlags::PATH).is_ok());
     topmost.is_some_and(|(_, undescribed)| undescribed.contains(path)) && described(stack, path).is_some()
@@ -71,7 +71,7 @@ fn described(stack: &Stack, path: &[u8]) -> Option<Stat> {
     describing.filter_map(|(files, _)| open(files, path, OFlags::PATH).ok()).find_map(|folder| fstat(folder).ok())
 }
 
-/// Links lead nowhere: a folder below one is another folder.
+/// Does not follow links: a folder below one is another folder.
 fn open(files: impl AsFd, path: &[u8], flags: OFlags) -> std::result::Result<OwnedFd, Errno> {
     let flags = flags | OFlags::DIRECTORY | OFlags::CLOEXEC;
     match path.is_empty() {

@@ -1,4 +1,4 @@
-//! The store: images on this machine's disk, made from registries and archives, for whoever mounts them.
+//! The store: images on this machine's disk, from registries and archives, ready to be mounted.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -18,13 +18,13 @@ use crate::layer::{Budget, Limits};
 use crate::layers::{Held, Layers, Source};
 use crate::lock::{InUse, Lock, Share};
 use crate::manifest::{Configuration, ImageConfig};
-use crate::progress::{Herald, OnProgress};
+use crate::progress::{OnProgress, Reporter};
 use crate::records::{NameRecord, Records};
 use crate::reference::{Reference, Wanted};
 use crate::registry::{Registry, Wire};
 use crate::seam::sew;
 
-/// Layers that are brought at the same time, as docker does.
+/// Layers that are downloaded at the same time, as in docker.
 const AT_ONCE: usize = 3;
 
 /// When to ask a registry.
@@ -33,7 +33,7 @@ pub enum PullPolicy {
     /// When the store does not have the image.
     #[default]
     Missing,
-    /// Each time, whether the name stands for another image by now.
+    /// Each time, in case the name stands for another image now.
     Always,
     /// Not at all.
     Never,
@@ -44,9 +44,9 @@ pub enum PullPolicy {
 pub struct StoreOptions {
     /// The most that one image may unpack to.
     pub limits: Limits,
-    /// Docker's configuration, for credentials; by itself `$DOCKER_CONFIG/config.json` or `~/.docker/config.json`.
+    /// Docker's configuration, for credentials; by default `$DOCKER_CONFIG/config.json` or `~/.docker/config.json`.
     pub docker_config: Option<PathBuf>,
-    /// How long a registry may be silent.
+    /// The timeout of a silent registry.
     pub patience: Duration,
 }
 
@@ -94,12 +94,12 @@ pub struct ImageStore {
 }
 
 impl ImageStore {
-    /// Nothing is touched before the first call.
+    /// Touches nothing before the first call.
     pub fn new(folder: impl Into<PathBuf>) -> ImageStore {
         ImageStore::with(folder, StoreOptions::default())
     }
 
-    /// With other options than usual.
+    /// With options.
     pub fn with(folder: impl Into<PathBuf>, options: StoreOptions) -> ImageStore {
         let folder = folder.into();
         let part = |name: &str| folder.join(name);
@@ -127,12 +127,12 @@ impl ImageStore {
                 return Err(not_stored(reference));
             }
         }
-        let herald = Herald::new(reference, on_progress);
-        let pulled = self.pull(&name, &herald).await;
+        let reporter = Reporter::new(reference, on_progress);
+        let pulled = self.pull(&name, &reporter).await;
         pulled.map_err(|error| error.about(format!("image \"{reference}\" could not be pulled")))
     }
 
-    /// Brings the images of an archive in: a file of `docker save`, or an OCI layout as a file or a folder; packed or not. Gives
+    /// Loads the images of an archive: a file of `docker save`, or an OCI layout as a file or a folder; compressed or not. Returns
     /// the name of the first, for [`ImageStore::prepare`].
     pub async fn load(&self, archive: &Path) -> Result<String> {
         self.open()?;
@@ -152,7 +152,7 @@ impl ImageStore {
         self.folder.join(folder::LOCKS).join(format!("image-{}", id.hex()))
     }
 
-    /// An image that is there with all its layers.
+    /// An image that is in the store with all its layers.
     async fn held(&self, id: &Digest, digest: Option<Digest>) -> Result<Option<Image>> {
         let lock = Lock::take(&self.image_lock(id), Share::Users, || ()).await?;
         let Some(configuration) = self.records.image(id) else { return Ok(None) };
@@ -163,16 +163,16 @@ impl ImageStore {
         Ok(Some(self.image(id, digest, configuration, lock)))
     }
 
-    async fn pull(&self, name: &Reference, herald: &Herald) -> Result<Image> {
-        herald.say(format!("Pulling from {}", name.repository));
+    async fn pull(&self, name: &Reference, reporter: &Reporter) -> Result<Image> {
+        reporter.report(format!("Pulling from {}", name.repository));
         let registry = Registry::new(self.wire.clone(), name.clone(), self.options.docker_config.clone());
         let (manifest, digest) = registry.manifest().await?;
         let id = manifest.config.digest.clone();
         let record = NameRecord { reference: name.to_string(), id: id.clone(), digest: Some(digest.clone()) };
         if let Some(image) = self.held(&id, Some(digest.clone())).await? {
             self.records.keep_name(&record)?;
-            herald.say(format!("Digest: {digest}"));
-            herald.say(format!("Status: Image is up to date for {name}"));
+            reporter.report(format!("Digest: {digest}"));
+            reporter.report(format!("Status: Image is up to date for {name}"));
             return Ok(image);
         }
         let raw_configuration = registry.small_blob(&manifest.config).await?;
@@ -180,10 +180,10 @@ impl ImageStore {
         let registry = Arc::new(registry);
         let source = |blob| Source::Registry(registry.clone(), blob);
         let sources: Vec<Source> = manifest.layers.into_iter().map(source).collect();
-        let layers = self.bring(&configuration, sources, herald).await?;
+        let layers = self.bring(&configuration, sources, reporter).await?;
         let image = self.keep(&record, &raw_configuration, configuration, layers).await?;
-        herald.say(format!("Digest: {digest}"));
-        herald.say(format!("Status: Downloaded newer image for {name}"));
+        reporter.report(format!("Digest: {digest}"));
+        reporter.report(format!("Status: Downloaded newer image for {name}"));
         Ok(image)
     }
 
@@ -196,7 +196,7 @@ impl ImageStore {
         });
         let opened = opening
             .await
-            .map_err(|error| ImageError::new(ImageErrorKind::Storage, format!("reading broke off: {error}")))?;
+            .map_err(|error| ImageError::new(ImageErrorKind::Storage, format!("reading failed: {error}")))?;
         let (images, archive): (Vec<Archived>, Archive) = opened?;
         let archive = Arc::new(archive);
         let mut first = None;
@@ -204,16 +204,16 @@ impl ImageStore {
             let name = self.load_one(&archive, image).await?;
             first.get_or_insert(name);
         }
-        first.ok_or_else(|| ImageError::unsupported("it has no image in it"))
+        first.ok_or_else(|| ImageError::unsupported("it holds no image"))
     }
 
     async fn load_one(&self, archive: &Arc<Archive>, image: Archived) -> Result<String> {
         let Archived { id, digest, configuration, raw_configuration, layers, names } = image;
         let source = |name| Source::Archive(archive.clone(), name);
         let sources = layers.into_iter().map(source).collect();
-        let herald = Herald::new("", None);
-        let layers = self.bring(&configuration, sources, &herald).await?;
-        // A bare tag is no name.
+        let reporter = Reporter::new("", None);
+        let layers = self.bring(&configuration, sources, &reporter).await?;
+        // A bare tag is not a name.
         let is_name = |name: &String| name.contains([':', '/']);
         let names = names.iter().filter(|name| is_name(name)).map(|name| Reference::parse(name));
         let names = names.collect::<Result<Vec<_>>>()?;
@@ -227,8 +227,13 @@ impl ImageStore {
         Ok(names.first().map_or_else(|| id.to_string(), Reference::to_string))
     }
 
-    /// All layers of an image, held until it is kept.
-    async fn bring(&self, configuration: &Configuration, sources: Vec<Source>, herald: &Herald) -> Result<Vec<Held>> {
+    /// All layers of an image, locked until it is recorded.
+    async fn bring(
+        &self,
+        configuration: &Configuration,
+        sources: Vec<Source>,
+        reporter: &Reporter,
+    ) -> Result<Vec<Held>> {
         if sources.len() != configuration.layers.len() {
             return Err(ImageError::unsupported(format!(
                 "its manifest lists {} layers and its configuration {}: it is broken. Build or push it again",
@@ -244,16 +249,16 @@ impl ImageStore {
         }
         wanted.retain(|(layer, _)| seen.insert(layer.clone()));
         for (layer, source) in &wanted {
-            herald.layer(shown(layer, source)).say("Pulling fs layer");
+            reporter.layer(shown(layer, source)).report("Pulling fs layer");
         }
         let ensure = |(layer, source): (Digest, Source)| {
-            let (herald, budget) = (herald.layer(shown(&layer, &source)), budget.clone());
-            async move { self.layers.ensure(&layer, &source, &herald, &budget).await }
+            let (reporter, budget) = (reporter.layer(shown(&layer, &source)), budget.clone());
+            async move { self.layers.ensure(&layer, &source, &reporter, &budget).await }
         };
         stream::iter(wanted).map(ensure).buffer_unordered(AT_ONCE).try_collect().await
     }
 
-    /// Records an image whose layers are there.
+    /// Records an image whose layers are in the store.
     async fn keep(
         &self,
         record: &NameRecord,
@@ -263,7 +268,7 @@ impl ImageStore {
     ) -> Result<Image> {
         let lock = Lock::take(&self.image_lock(&record.id), Share::Users, || ()).await?;
         self.keep_image(&record.id, raw_configuration, &configuration)?;
-        // From here on the record keeps them.
+        // From here on the record protects them.
         drop(layers);
         self.records.keep_name(record)?;
         Ok(self.image(&record.id, record.digest.clone(), configuration, lock))
@@ -281,11 +286,11 @@ impl ImageStore {
         }
     }
 
-    /// As an overlay takes them: none twice, and none that is not seen.
+    /// As an overlay takes them: none twice, and none that is hidden.
     fn lowers(&self, configuration: &Configuration) -> Vec<PathBuf> {
         let mut lowers: Vec<Digest> = Vec::new();
         for layer in needed(configuration).into_iter().rev() {
-            // All that a layer does, it does again further up.
+            // A repeated layer only counts at its highest position.
             if lowers.contains(&layer) {
                 continue;
             }
@@ -302,7 +307,7 @@ impl ImageStore {
         self.folder.join(folder::SEAMS).join(id.hex())
     }
 
-    /// The record of an image, when all that it says is there.
+    /// The record of an image, when all its layers are there.
     fn keep_image(&self, id: &Digest, raw_configuration: &[u8], configuration: &Configuration) -> Result<()> {
         let layers = self.lowers(configuration);
         let is_plain = |layer: &Digest| self.layers.record(layer).is_none_or(|record| record.implied == 0);
@@ -311,7 +316,7 @@ impl ImageStore {
             std::fs::create_dir(&draft).map_err(ImageError::storage("make", &draft))?;
             let sewn = sew(&layers, &draft);
             if matches!(sewn, Ok(true)) {
-                // Whoever was faster made the same.
+                // Another process made the same one faster.
                 let _ = std::fs::rename(&draft, self.seam(id));
             }
             discard(&draft).map_err(ImageError::storage("remove", &draft))?;
@@ -320,7 +325,7 @@ impl ImageStore {
         self.records.keep_image(id, raw_configuration)
     }
 
-    /// A name that nobody else has.
+    /// A unique name.
     fn draft(&self, what: &str) -> PathBuf {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -328,7 +333,7 @@ impl ImageStore {
     }
 }
 
-/// The layers that an image stands on.
+/// The layers of an image.
 pub(crate) fn needed(configuration: &Configuration) -> Vec<Digest> {
     match configuration.layers.is_empty() {
         true => vec![Layers::empty()],
@@ -336,7 +341,7 @@ pub(crate) fn needed(configuration: &Configuration) -> Vec<Digest> {
     }
 }
 
-/// People know a layer by what the registry calls it.
+/// The registry's digest of a layer is the one that people know.
 fn shown<'a>(layer: &'a Digest, source: &'a Source) -> &'a Digest {
     match source {
         Source::Registry(_, blob) => &blob.digest,
@@ -346,7 +351,7 @@ fn shown<'a>(layer: &'a Digest, source: &'a Source) -> &'a Digest {
 
 fn not_stored(reference: &str) -> ImageError {
     let message = format!(
-        "image \"{reference}\" is not in the store of this machine, and it was not to be pulled. Pull or load it first, or leave \
+        "image \"{reference}\" is not in the store of this machine, and pulling it is not allowed. Pull or load it first, or leave \
          pull out"
     );
     ImageError::new(ImageErrorKind::NotFound, message)

@@ -1,4 +1,4 @@
-//! What comes of an attempt, and the one way by which attempts call the kernel.
+//! The result of an attempt, and the one way in which attempts call the kernel.
 
 use std::ffi::{CString, c_long};
 use std::io;
@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-/// What the kernel said, and to which call.
+/// The kernel's error, and the call.
 #[derive(Debug)]
 pub(crate) struct Refused {
     pub(crate) at: String,
@@ -21,7 +21,7 @@ impl Refused {
 
 pub(crate) type Outcome<T = Value> = Result<T, Refused>;
 
-/// Puts the name of what was tried to an error of the kernel's.
+/// Adds the name of the call to an error of the kernel.
 pub(crate) trait At<T> {
     fn at(self, what: &str) -> Outcome<T>;
 }
@@ -32,7 +32,7 @@ impl<T> At<T> for io::Result<T> {
     }
 }
 
-/// A call with arguments as the kernel takes them. Pointers among them must be to what lives until it is over.
+/// A call with arguments as the kernel takes them. Pointers among them must stay valid until it returns.
 pub(crate) fn system_call(at: &str, number: c_long, arguments: &[usize]) -> Outcome<i64> {
     let argument = |index: usize| arguments.get(index).copied().unwrap_or_default();
     // SAFETY: the callers pass pointers to live data of the sizes that the calls ask for, or numbers.
@@ -41,10 +41,10 @@ pub(crate) fn system_call(at: &str, number: c_long, arguments: &[usize]) -> Outc
     if answer < 0 { Err(io::Error::last_os_error()).at(at) } else { Ok(answer) }
 }
 
-/// Errors with which the kernel says that nobody like us may do this, or that there is nothing to do it to.
+/// Errors that mean permission denied, or that there is no target.
 const SHUT: [i32; 6] = [libc::EPERM, libc::EACCES, libc::ENOSYS, libc::EAFNOSUPPORT, libc::ESRCH, libc::EROFS];
 
-/// An attempt with arguments that make no sense on purpose: whoever is told so was let through.
+/// An attempt with invalid arguments: an error about those means that it was let through.
 pub(crate) fn let_through(outcome: Outcome<i64>) -> Outcome {
     match outcome {
         Ok(answer) => Ok(answer.into()),
@@ -61,7 +61,7 @@ pub(crate) fn pointer(text: &CString) -> usize {
     text.as_ptr() as usize
 }
 
-/// Numbers as people write them, also in hexadecimal and below zero.
+/// Decimal, hexadecimal and negative numbers.
 pub(crate) fn number(text: &str) -> Outcome<i64> {
     let parsed = match text.strip_prefix("0x") {
         Some(hex) => i64::from_str_radix(hex, 16),
@@ -70,12 +70,12 @@ pub(crate) fn number(text: &str) -> Outcome<i64> {
     parsed.map_err(|_| Refused::new("number", libc::EINVAL))
 }
 
-/// A token that is looked for comes reversed: so the command line that looks for it is not what is found.
+/// The token comes reversed, so that a search does not find its own command line.
 pub(crate) fn unreversed(text: &str) -> String {
     text.chars().rev().collect()
 }
 
-/// A place in a folder that everybody may write to, and that no other probe uses.
+/// A path in a world-writable folder that no other probe uses.
 pub(crate) fn scratch(name: &str) -> PathBuf {
     std::env::temp_dir().join(format!("probe-{}-{name}", std::process::id()))
 }

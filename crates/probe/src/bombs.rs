@@ -1,6 +1,6 @@
-//! Takes as much of something as it gets, up to a count, says how much that was, and holds it until its input ends.
+//! Takes as much of a resource as it gets, up to a count, prints how much, and holds it until its input ends.
 //!
-//! Every bomb is bounded by its count, and all of it goes with the process.
+//! Every bomb is bounded by its count, and is released with the process.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Write};
@@ -43,7 +43,7 @@ pub(crate) fn bomb(kind: &str, count: &str, words: &[&str]) -> Outcome {
     Ok(got)
 }
 
-/// As processes have it in common: it is in the size of none of them alone.
+/// Shared memory: no process's own size counts it.
 fn shared_megabyte() -> Outcome<()> {
     let protection = (libc::PROT_READ | libc::PROT_WRITE) as usize;
     let flags = (libc::MAP_SHARED | libc::MAP_ANONYMOUS) as usize;
@@ -53,7 +53,7 @@ fn shared_megabyte() -> Outcome<()> {
     Ok(())
 }
 
-/// A folder in a folder, and so on: its path is soon longer than the kernel takes.
+/// Nested folders: the path is soon longer than the kernel allows.
 fn deeper(from: &str) -> Outcome<()> {
     let name = "d".repeat(100);
     std::env::set_current_dir(from).at("chdir")?;
@@ -86,12 +86,12 @@ impl Held {
     }
 
     fn megabyte(&mut self) -> Outcome<()> {
-        // Not zeros, which need no memory of their own.
+        // Not zeros, which take no memory.
         self.memory.push(vec![1; 1 << 20]);
         Ok(())
     }
 
-    /// In a file that is nowhere: no process has it mapped, so that it is in nobody's size.
+    /// In an unlinked file: no process has it mapped, so no process's size counts it.
     fn unmapped_megabyte(&mut self) -> Outcome<()> {
         if self.file.is_none() {
             let name = crate::attempt::c_string("bomb");

@@ -1,4 +1,4 @@
-//! Ways to files of the host: by name, by link, by what other processes hold, by handle, by device.
+//! Attempts on files of the host: by name, link, other processes' descriptors, handle or device.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Read;
@@ -15,7 +15,7 @@ const UP: &str = "../../../../../../../../../../../../../../../../../../../../..
 
 fn begin(path: impl AsRef<Path>) -> Outcome<String> {
     let mut file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path).at("open")?;
-    // Among descriptors of others there are pipes: what is read from one is missed by whom it was for.
+    // Never read from a pipe of another process: its reader would miss the data.
     if !file.metadata().at("stat")?.is_file() {
         return Err(Refused::new("no file", libc::EINVAL));
     }
@@ -54,7 +54,7 @@ pub(crate) fn by_hard_link(path: &str) -> Outcome {
     outcome.map(Value::from)
 }
 
-/// The old one: a root within the root, from which the folder held open is outside.
+/// The classic escape: a root within the root, with a folder open outside of it.
 pub(crate) fn double_chroot(path: &str) -> Outcome {
     let cell = scratch("cell");
     fs::create_dir_all(&cell).at("mkdir")?;
@@ -79,7 +79,7 @@ fn processes() -> Vec<PathBuf> {
     names("/proc").into_iter().filter(is_process).collect()
 }
 
-/// What other processes have as root, as folder, open and mapped; and what is above and below each of these.
+/// Other processes' roots, working folders, open and mapped files; and what is above and below each.
 pub(crate) fn by_proc_links(path: &str, token: &str) -> Outcome {
     let mut looked = 0;
     for process in processes() {
@@ -94,7 +94,7 @@ pub(crate) fn by_proc_links(path: &str, token: &str) -> Outcome {
             }
         }
     }
-    // So that an empty /proc is not taken for a closed one.
+    // An empty /proc must not count as a refusal.
     if looked == 0 {
         Err(Refused::new("nothing to look at", libc::ENODATA))
     } else {
@@ -102,13 +102,13 @@ pub(crate) fn by_proc_links(path: &str, token: &str) -> Outcome {
     }
 }
 
-/// What came with us besides input, output and errors.
+/// Inherited descriptors besides the standard streams.
 pub(crate) fn descriptors() -> Outcome {
     let entries: Vec<PathBuf> = names("/proc/self/fd");
     let target = |entry: &PathBuf| fs::read_link(entry).ok().map(|target| target.to_string_lossy().into_owned());
     let number = |entry: &PathBuf| entry.file_name().and_then(|name| name.to_string_lossy().parse::<u32>().ok());
     let besides = entries.iter().filter(|entry| number(entry).is_some_and(|number| number > 2));
-    // The one by which the folder itself was read is gone by now.
+    // The descriptor that read the folder is closed by now.
     Ok(besides.filter_map(target).collect::<Vec<String>>().into())
 }
 
@@ -124,7 +124,7 @@ pub(crate) fn open(path: &str, mode: &str) -> Outcome {
     Ok(path.into())
 }
 
-/// Files below a folder of the kernel's that open for writing. Own processes' are not walked: they are the box's.
+/// Files of a kernel file system that open for writing. Without those of processes, which belong to the box.
 pub(crate) fn writable(root: &str) -> Outcome {
     let (mut folders, mut seen, mut opened) = (vec![PathBuf::from(root)], 0, Vec::new());
     while let Some(folder) = folders.pop() {
@@ -145,7 +145,7 @@ pub(crate) fn writable(root: &str) -> Outcome {
     Ok(json!({ "seen": seen, "opened": opened }))
 }
 
-/// A program as a file to write to, by every way there is to it. PID 1's is one that other sandboxes run too.
+/// Tries to write to a program file in every way. Other sandboxes run PID 1's program too.
 pub(crate) fn change_program(exe: &str) -> Outcome {
     let mut done = Vec::new();
     let mut note = |way: &str, worked: bool| {
@@ -167,7 +167,7 @@ pub(crate) fn change_program(exe: &str) -> Outcome {
 
 const HANDLE_BYTES: usize = 128;
 
-/// By which a file is known to the kernel's own file servers.
+/// The kernel's handle of a file.
 pub(crate) fn handle(path: &str) -> Outcome {
     let mut handle = vec![0_u8; 8 + HANDLE_BYTES];
     handle[..4].copy_from_slice(&(HANDLE_BYTES as u32).to_ne_bytes());
@@ -181,7 +181,7 @@ pub(crate) fn handle(path: &str) -> Outcome {
     Ok(json!({ "kind": kind, "hex": hex }))
 }
 
-/// A file of the host's by a handle that was told, from every mount that might be of its file system.
+/// Opens a file of the host by its handle, through every mount that may be on its file system.
 pub(crate) fn open_handle(kind: &str, hex: &str) -> Outcome {
     let byte = |place: usize| u8::from_str_radix(hex.get(place..place + 2).unwrap_or_default(), 16).unwrap_or_default();
     let bytes: Vec<u8> = (0..hex.len() / 2).map(|index| byte(index * 2)).collect();
@@ -201,7 +201,7 @@ pub(crate) fn open_handle(kind: &str, hex: &str) -> Outcome {
     Err(last)
 }
 
-/// Makes a node of a real device in every place that can be written, and opens it.
+/// Makes a device node in every writable folder, and opens it.
 pub(crate) fn node(kind: &str, major: &str, minor: &str) -> Outcome {
     let mode = if kind == "b" { libc::S_IFBLK } else { libc::S_IFCHR } | 0o666;
     let device = libc::makedev(number(major)? as u32, number(minor)? as u32);

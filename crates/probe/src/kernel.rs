@@ -1,6 +1,6 @@
-//! Calls that reach the kernel itself, also in the numbering of other architectures.
+//! System calls that reach the kernel itself, also by the call numbers of other architectures.
 //!
-//! Those that would do something are made with arguments that are refused after the kernel has looked at who asks.
+//! Dangerous ones get arguments that the kernel refuses after its permission checks.
 
 use crate::attempt::{Outcome, Refused, c_string, let_through, number, pointer, system_call};
 
@@ -78,14 +78,14 @@ fn numbers(texts: &[&str]) -> Outcome<[usize; 3]> {
     Ok(numbers)
 }
 
-/// By the x32 numbering: the same calls with a high bit, past filters that only look at numbers.
+/// x32 call numbers: the same calls with a high bit set, past filters that only compare numbers.
 pub(crate) fn call_x32(call: &str, arguments: &[&str]) -> Outcome {
     const X32: i64 = 0x4000_0000;
     let number = number(call)? | X32;
     let_through(system_call("x32", number as libc::c_long, &numbers(arguments)?))
 }
 
-/// By the gate of 32-bit programs, whose calls have other numbers.
+/// The 32-bit entry, whose calls have other numbers.
 #[cfg(target_arch = "x86_64")]
 pub(crate) fn call_32(call: &str, arguments: &[&str]) -> Outcome {
     let call = number(call)? as u32;

@@ -1,8 +1,8 @@
-//! `probe <attempt> [words…]`: tries one way out of a sandbox and prints one line of JSON with what came of it.
+//! `probe <attempt> [words…]`: tries one way out of a sandbox and prints the result as one line of JSON.
 //!
 //! The escape suite runs the same attempt outside, where it succeeds, and inside, where it must not. A probe needs nothing
-//! of the image it runs in. It must never do harm where it succeeds: it reads what is a witness's, opens without writing,
-//! and asks for dangerous things with arguments that the kernel refuses after it has looked at who asks.
+//! of the image it runs in. It must do no harm where it succeeds: it reads only files of a witness, opens without writing, and
+//! makes dangerous calls with arguments that the kernel refuses after its permission checks.
 
 mod attempt;
 mod bombs;
@@ -68,7 +68,7 @@ fn tried(words: &[&str]) -> Outcome {
         ["leash", command @ ..] => terminal::leash(command),
         ["bomb", kind, count, rest @ ..] => bombs::bomb(kind, count, rest),
         _ => {
-            eprintln!("there is no such attempt: {words:?}");
+            eprintln!("unknown attempt: {words:?}");
             std::process::exit(2);
         }
     }

@@ -1,4 +1,4 @@
-//! Ways through mounts and namespaces.
+//! Attempts with mounts and namespaces.
 
 use std::fs;
 
@@ -12,7 +12,7 @@ fn mount_call(source: &str, target: &str, kind: &str, flags: libc::c_ulong, opti
     system_call("mount", libc::SYS_mount, &[source, target, kind, flags as usize, options])
 }
 
-/// Own mounts to try on: with the rights that one has, or with those of a new user namespace.
+/// A mount namespace to try in: with the present rights, or with those of a new user namespace.
 pub(crate) fn fresh() -> Outcome<()> {
     let (uid, gid) = (crate::processes::real_uid(), crate::processes::real_gid());
     if system_call("unshare", libc::SYS_unshare, &[libc::CLONE_NEWNS as usize]).is_err() {
@@ -44,11 +44,11 @@ fn mount_at(kind: &str, words: &[&str], target: &str) -> Outcome {
         ("cgroup", []) => mount_call("cgroup", target, "cgroup", 0, "none,name=cofferdam-probe")
             .or_else(|_| mount_call("cgroup2", target, "cgroup2", 0, "")),
         ("device", [device, kind]) => match mount_call(device, target, kind, libc::MS_RDONLY, "") {
-            // Who is told that it is mounted already has reached it.
+            // "Already mounted" means that the device was reached.
             Err(refused) if refused.errno == libc::EBUSY => Ok(0),
             other => other,
         },
-        // What hides and protects parts of /proc, taken away.
+        // Unmounts what hides and protects parts of /proc.
         ("unmask", [place]) => {
             let name = c_string(place);
             system_call("umount2", libc::SYS_umount2, &[pointer(&name), libc::MNT_DETACH as usize])
@@ -62,13 +62,13 @@ fn mount_at(kind: &str, words: &[&str], target: &str) -> Outcome {
             let name = c_string("tmpfs");
             system_call("fsopen", libc::SYS_fsopen, &[pointer(&name), 0])
         }
-        // The root of its own mounts becomes another.
+        // Changes the root of its own mounts.
         ("pivot-root", []) => {
             mount_call(target, target, "", libc::MS_BIND, "")?;
             let name = c_string(target);
             system_call("pivot_root", libc::SYS_pivot_root, &[pointer(&name), pointer(&name)])
         }
-        // Of no mount of its own: who is told so was let through.
+        // Of no mount of its own: that error means that it was let through.
         ("bare-pivot-root", []) => {
             let name = c_string(".");
             let pivoted = system_call("pivot_root", libc::SYS_pivot_root, &[pointer(&name), pointer(&name)]);
@@ -79,7 +79,7 @@ fn mount_at(kind: &str, words: &[&str], target: &str) -> Outcome {
     .map(Value::from)
 }
 
-/// A user namespace of one's own, in which one is root.
+/// A new user namespace, with this process as its root.
 pub(crate) fn enter(kind: &str) -> Outcome {
     let user = libc::CLONE_NEWUSER as usize;
     match kind {

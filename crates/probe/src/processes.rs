@@ -1,4 +1,4 @@
-//! Ways to processes of the host, and what is told of them.
+//! Attempts on processes of the host, and on information about them.
 
 use std::fs;
 
@@ -16,7 +16,7 @@ pub(crate) fn real_gid() -> u32 {
     unsafe { libc::getgid() }
 }
 
-/// Who we are to the kernel, and what we may.
+/// Our ids and capabilities.
 pub(crate) fn ids() -> Outcome {
     let status = fs::read_to_string("/proc/self/status").at("read")?;
     let told = ["Uid", "Gid", "Groups", "CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb", "NoNewPrivs", "Seccomp"];
@@ -27,13 +27,13 @@ pub(crate) fn ids() -> Outcome {
     Ok(Value::Object(fields.collect::<Map<String, Value>>()))
 }
 
-/// `-1` is everybody that one may kill.
+/// `-1` is every process that we may kill.
 pub(crate) fn kill(pid: &str, signal: &str) -> Outcome {
     let (pid, signal) = (number(pid)? as isize as usize, number(signal)? as usize);
     system_call("kill", libc::SYS_kill, &[pid, signal]).map(Value::from)
 }
 
-/// PTRACE_SEIZE, which does not stop it; it is let go with us.
+/// PTRACE_SEIZE, which does not stop it; it is released when we end.
 pub(crate) fn trace(pid: &str) -> Outcome {
     system_call("ptrace", libc::SYS_ptrace, &[0x4206, number(pid)? as usize, 0, 0]).map(Value::from)
 }
@@ -44,7 +44,7 @@ pub(crate) fn take_descriptor(pid: &str) -> Outcome {
     system_call("pidfd_getfd", libc::SYS_pidfd_getfd, &[process as usize, 0, 0]).map(Value::from)
 }
 
-/// At no address: whoever may read is told so, whoever may not is refused before.
+/// At an invalid address: the permission check comes before that error.
 pub(crate) fn read_memory(pid: &str) -> Outcome {
     let mut room = [0_u8; 8];
     let (here, there) = ([room.as_mut_ptr() as usize, room.len()], [0, room.len()]);
@@ -52,7 +52,7 @@ pub(crate) fn read_memory(pid: &str) -> Outcome {
     let_through(system_call("process_vm_readv", libc::SYS_process_vm_readv, &arguments))
 }
 
-/// A little nicer: one process, or all of a user.
+/// Lowers the priority of one process, or of all of a user.
 pub(crate) fn renice(which: &str, who: &str) -> Outcome {
     let which = if which == "user" { libc::PRIO_USER } else { libc::PRIO_PROCESS };
     system_call("setpriority", libc::SYS_setpriority, &[which as usize, number(who)? as usize, 3]).map(Value::from)

@@ -1,4 +1,4 @@
-//! Ways through sockets: of the host, of its engine, of the machine below it.
+//! Attempts through sockets: of the host, of its engine, of the hypervisor.
 
 use std::net::{SocketAddr, TcpStream};
 use std::os::linux::net::SocketAddrExt;
@@ -22,7 +22,7 @@ pub(crate) fn connect_local(path: &str) -> Outcome {
 
 pub(crate) fn connect_tcp(address: &str) -> Outcome {
     let address: SocketAddr = address.parse().map_err(|_| Refused::new("address", libc::EINVAL))?;
-    // One that is swallowed on its way is refused too.
+    // A dropped packet counts as refused.
     match TcpStream::connect_timeout(&address, Duration::from_secs(3)) {
         Err(error) if error.kind() == std::io::ErrorKind::TimedOut => Err(Refused::new("connect", libc::ETIMEDOUT)),
         other => other.at("connect").map(|_| "connected".into()),
@@ -35,14 +35,14 @@ pub(crate) fn make(family: &str, kind: &str, protocol: &str) -> Outcome {
     system_call("socket", libc::SYS_socket, &arguments).map(Value::from)
 }
 
-/// The network devices that are seen.
+/// The visible network devices.
 pub(crate) fn links() -> Outcome {
     let text = std::fs::read_to_string("/proc/self/net/dev").at("read")?;
     let names = text.lines().skip(2).filter_map(|line| Some(line.split_once(':')?.0.trim()));
     Ok(names.collect::<Vec<_>>().into())
 }
 
-/// Gives the loopback device the flags that it has: nothing changes, but who may not is refused.
+/// Sets the loopback device's own flags again: nothing changes, but it takes permission.
 pub(crate) fn set_link() -> Outcome {
     let socket = system_call("socket", libc::SYS_socket, &[libc::AF_INET as usize, libc::SOCK_DGRAM as usize, 0])?;
     // The kernel's `ifreq`: a name, then flags.

@@ -1,4 +1,4 @@
-//! Ways through a terminal: of the program that made the sandbox, and of the machine.
+//! Attempts through a terminal: of the program that made the sandbox, and of the machine.
 
 use std::fs::{File, OpenOptions};
 use std::os::fd::{AsRawFd, FromRawFd};
@@ -21,22 +21,21 @@ pub(crate) fn open() -> Outcome {
     controlling().map(|_| "/dev/tty".into())
 }
 
-/// A letter as if the user had typed it.
+/// Types a letter as if the user had.
 pub(crate) fn type_into() -> Outcome {
     let (terminal, letter) = (controlling()?, b'x');
     let arguments = [terminal.as_raw_fd() as usize, TIOCSTI, &raw const letter as usize];
     system_call("TIOCSTI", libc::SYS_ioctl, &arguments).map(Value::from)
 }
 
-/// The machine's console asked for its state.
+/// Reads the state of the machine's console.
 pub(crate) fn read_console() -> Outcome {
     let (terminal, question) = (controlling()?, 6_u8);
     let arguments = [terminal.as_raw_fd() as usize, TIOCLINUX, &raw const question as usize];
     system_call("TIOCLINUX", libc::SYS_ioctl, &arguments).map(Value::from)
 }
 
-/// Becomes another program that has a new controlling terminal, whatever its input and output are: as programs in a
-/// person's shell have.
+/// Executes a program with a new controlling terminal, whatever its input and output are: as in a person's shell.
 pub(crate) fn leash(command: &[&str]) -> Outcome {
     let [program, arguments @ ..] = command else { return Err(Refused::new("leash", libc::EINVAL)) };
     // SAFETY: this process's own session; new descriptors, of which the first stays open for as long as the program runs.
@@ -48,7 +47,7 @@ pub(crate) fn leash(command: &[&str]) -> Outcome {
         libc::setsid();
         let mut name = [0 as libc::c_char; 64];
         libc::ptsname_r(controller, name.as_mut_ptr(), name.len());
-        // The first terminal that a session's leader opens is its own.
+        // The first terminal that a session leader opens becomes its controlling one.
         let fd = libc::open(name.as_ptr(), libc::O_RDWR);
         if fd < 0 {
             return Err(std::io::Error::last_os_error()).at("open");

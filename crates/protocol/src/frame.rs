@@ -1,7 +1,7 @@
 //! Framing: `u32 length | u32 channel | u8 kind | payload`, little endian.
 //!
 //! Invariant: a decoder never holds more than one header and one payload of [`MAX_PAYLOAD`] bytes beyond what the
-//! caller fed it, and once it has seen an impossible header it gives nothing but that error.
+//! caller fed it, and after an invalid header it returns only that error.
 
 use std::io::IoSlice;
 
@@ -29,9 +29,9 @@ pub enum Kind {
     Stderr = 4,
     /// No more [`Kind::Data`] in this direction.
     End = 5,
-    /// `u32`: the receiver may send so many bytes more on this channel.
+    /// `u32`: the receiver may send this many more bytes on this channel.
     Credit = 6,
-    /// The sender has lost interest in this channel: forget it.
+    /// The sender closes this channel.
     Close = 7,
 }
 
@@ -59,7 +59,7 @@ impl Kind {
 /// One unit on the wire.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Frame {
-    /// Which conversation it belongs to; chosen by the host.
+    /// Chosen by the host.
     pub channel: u32,
     /// How to read the payload.
     pub kind: Kind,
@@ -68,7 +68,7 @@ pub struct Frame {
 }
 
 impl Frame {
-    /// A frame with `payload` as it is.
+    /// A frame with this payload.
     pub fn new(channel: u32, kind: Kind, payload: impl Into<Bytes>) -> Frame {
         let payload = payload.into();
         debug_assert!(payload.len() <= MAX_PAYLOAD);
@@ -85,7 +85,7 @@ impl Frame {
         Frame::new(channel, Kind::End, Bytes::new())
     }
 
-    /// The end of the sender's interest.
+    /// The end of a channel.
     pub fn close(channel: u32) -> Frame {
         Frame::new(channel, Kind::Close, Bytes::new())
     }
@@ -127,7 +127,7 @@ pub fn encode_header(channel: u32, kind: Kind, payload_len: usize) -> [u8; HEADE
     header
 }
 
-/// What makes a byte stream not ours.
+/// Why a byte stream is not valid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FrameError {
     /// A length past [`MAX_PAYLOAD`].
@@ -185,7 +185,7 @@ impl Decoder {
     }
 }
 
-/// Frames as they leave in one write, without being copied together. `headers` is theirs, in order.
+/// Slices for one vectored write of frames. `headers` are their headers, in order.
 pub fn io_slices<'a>(frames: &'a [Frame], headers: &'a [[u8; HEADER_LEN]]) -> Vec<IoSlice<'a>> {
     let mut slices = Vec::with_capacity(frames.len() * 2);
     for (frame, header) in frames.iter().zip(headers) {

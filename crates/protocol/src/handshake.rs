@@ -1,18 +1,21 @@
-//! What is said once per link, and what the guest says unasked: who it is, when it ends, and why it did.
+//! The handshake of a link, the guest's setup, and notices that the guest sends without a request.
 
 use serde::{Deserialize, Serialize};
 
 use crate::message::{MessageError, decode};
-use crate::{Frame, GENERATION, Kind};
+use crate::{Frame, GENERATION, Kind, MAX_PAYLOAD};
 
 /// The channel of the handshake and of [`Notice`]s.
 pub const LINK_CHANNEL: u32 = 0;
 
-const MAGIC: [u8; 4] = *b"CFDM";
+const HELLO_MAGIC: [u8; 4] = *b"CFDM";
+const SETUP_MAGIC: [u8; 4] = *b"CFDS";
 
-/// What the guest was told when its box was made; handed to it as its command line, so that no sandbox is ever half
-/// set up, and told to every new link. A box that was made before anybody asked for it has no key, and is told the rest
-/// with [`crate::Request::Claim`].
+/// The longest encoded [`Setup`]: every [`Hello`] repeats it in one frame, with a few numbers beside it.
+pub const MAX_SETUP: usize = MAX_PAYLOAD - 256;
+
+/// What a guest needs to know before it serves anything: the first frame of its first stream. The guest repeats it in
+/// the [`Hello`] of every link. A warm box has no key yet; [`crate::Request::Claim`] brings the rest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Setup {
     /// `sbx_…`
@@ -21,41 +24,56 @@ pub struct Setup {
     pub key: String,
     /// Where relative paths start and commands run.
     pub workdir: String,
-    /// Whom commands run as and files belong to; root when absent.
+    /// The command user, who owns new files; root when absent.
     pub user: Option<String>,
     /// When the sandbox ends by itself.
     pub lease: Lease,
     /// For every command, over the box's own environment.
     pub env: Vec<(String, String)>,
-    /// The caller's own, where the backend has no place for them.
+    /// The caller's labels, where the backend cannot store them.
     pub labels: Vec<(String, String)>,
-    /// What the guest itself sees to.
+    /// Limits that the guest enforces.
     pub bounds: Bounds,
 }
 
 impl Setup {
-    /// Whether a session has it already.
+    /// Whether a session owns it.
     pub fn is_claimed(&self) -> bool {
         !self.key.is_empty()
     }
 
-    /// One word for a command line.
-    pub fn to_argument(&self) -> String {
-        let bytes = postcard::to_allocvec(self).unwrap_or_default();
-        bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    /// The first frame that a guest reads. It never travels on a command line: every user of the machine can read those.
+    pub fn to_frame(&self) -> Result<Frame, MessageError> {
+        let message = postcard::to_allocvec(self).map_err(MessageError::Malformed)?;
+        if message.len() > MAX_SETUP {
+            return Err(MessageError::SetupTooLong(message.len()));
+        }
+        Ok(opening_frame(SETUP_MAGIC, &message))
     }
 
-    /// The other way around.
-    pub fn from_argument(argument: &str) -> Result<Setup, MessageError> {
-        let malformed = MessageError::Malformed(postcard::Error::DeserializeBadEncoding);
-        let digits = argument.as_bytes();
-        if !digits.len().is_multiple_of(2) {
-            return Err(malformed);
-        }
-        let nibble = |digit: u8| (digit as char).to_digit(16).map(|value| value as u8);
-        let bytes: Option<Vec<u8>> =
-            digits.chunks_exact(2).map(|pair| Some(nibble(pair[0])? << 4 | nibble(pair[1])?)).collect();
-        decode(&bytes.ok_or(malformed)?)
+    /// Reads the first frame of a guest's first stream.
+    pub fn from_frame(frame: &Frame) -> Result<Setup, MessageError> {
+        decode(opening_message(frame, SETUP_MAGIC, MessageError::NotASetup)?)
+    }
+}
+
+/// A frame on [`LINK_CHANNEL`] with the generation before the message, where every generation can read it.
+fn opening_frame(magic: [u8; 4], message: &[u8]) -> Frame {
+    let payload = [&magic, &GENERATION.to_le_bytes()[..], message].concat();
+    Frame::new(LINK_CHANNEL, Kind::Message, payload)
+}
+
+/// The message in such a frame; `otherwise` for any other frame.
+fn opening_message(frame: &Frame, magic: [u8; 4], otherwise: MessageError) -> Result<&[u8], MessageError> {
+    let is_opening = frame.channel == LINK_CHANNEL && frame.kind == Kind::Message;
+    let Some((generation, message)) =
+        frame.payload.strip_prefix(&magic).filter(|_| is_opening).and_then(<[u8]>::split_first_chunk::<2>)
+    else {
+        return Err(otherwise);
+    };
+    match u16::from_le_bytes(*generation) {
+        GENERATION => Ok(message),
+        other => Err(MessageError::Generation(other)),
     }
 }
 
@@ -70,7 +88,7 @@ pub struct Lease {
     pub orphan_ms: u64,
 }
 
-/// The limits that the guest keeps, because the kernel or the engine does not. Zero means none.
+/// The limits that the guest enforces, because the kernel or the engine does not. Zero means none.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bounds {
     /// On disk, under the workdir.
@@ -83,52 +101,38 @@ pub struct Bounds {
     pub pids: u64,
 }
 
-/// The guest's first words on every link.
+/// The guest's first frame on every link.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hello {
     /// The guest's package version.
     pub version: String,
-    /// What it was told at its start.
+    /// As it is now.
     pub setup: Setup,
     /// Milliseconds since its start, or since it was claimed.
     pub uptime_ms: u64,
 }
 
 impl Hello {
-    /// The frame that opens a link. The generation stands before the message so that any generation can read it.
+    /// The frame that opens a link.
     pub fn to_frame(&self) -> Frame {
-        let mut payload = Vec::from(MAGIC);
-        payload.extend_from_slice(&GENERATION.to_le_bytes());
-        payload.extend(postcard::to_allocvec(self).unwrap_or_default());
-        Frame::new(LINK_CHANNEL, Kind::Message, payload)
+        opening_frame(HELLO_MAGIC, &postcard::to_allocvec(self).unwrap_or_default())
     }
 
     /// Reads the frame that opens a link.
     pub fn from_frame(frame: &Frame) -> Result<Hello, MessageError> {
-        let (LINK_CHANNEL, Kind::Message, Some((magic, rest))) =
-            (frame.channel, frame.kind, frame.payload.split_first_chunk::<4>())
-        else {
-            return Err(MessageError::NotAGuest);
-        };
-        let (true, Some((generation, message))) = (*magic == MAGIC, rest.split_first_chunk::<2>()) else {
-            return Err(MessageError::NotAGuest);
-        };
-        match u16::from_le_bytes(*generation) {
-            GENERATION => decode(message),
-            other => Err(MessageError::Generation(other)),
-        }
+        decode(opening_message(frame, HELLO_MAGIC, MessageError::NotAGuest)?)
     }
 }
 
 /// The host's answer to [`Hello`], on [`LINK_CHANNEL`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Join {
-    /// The same on all links of one host process: a process that is not detached lives as long as its client has a
-    /// link, or comes back in time.
+    /// The same on all links of one host process: a process that is not detached ends some time after the last link of its
+    /// client.
     pub client: u128,
 }
 
-/// Said by the guest on [`LINK_CHANNEL`], to every link, without being asked.
+/// Sent by the guest on [`LINK_CHANNEL`], to every link, without a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Notice {
     /// The lease is about to run out.
@@ -138,7 +142,7 @@ pub enum Notice {
         /// Unless something happens before.
         in_ms: u64,
     },
-    /// The guest's last words.
+    /// The last frame of a guest that ends.
     Ending(Ending),
     /// A command was started. Only to links that asked for it with [`crate::Request::Watch`].
     Started {
@@ -179,7 +183,7 @@ pub enum Term {
 pub enum Ending {
     /// Its lease ran out.
     Expired(Term),
-    /// The engine, or somebody through it, asked PID 1 to stop.
+    /// The engine stopped PID 1, by itself or on request.
     Stopped,
     /// A host asked for it, with [`crate::Request::End`].
     Asked,

@@ -1,9 +1,8 @@
-//! What the namespaces backend tells the keeper of a box. Not on the stream: it is a file in the box's own folder, written
-//! by the core and read by the keeper, which come from one build.
+//! What the namespaces backend and the keeper of a box share: files in the state folder, written and read by programs of one
+//! build. Nothing of it is on a stream.
 
 use serde::{Deserialize, Serialize};
 
-use crate::Setup;
 use crate::message::{MessageError, decode};
 
 /// The file in a box's folder that holds its [`Plan`].
@@ -12,39 +11,41 @@ pub const PLAN: &str = "plan";
 /// The socket in a box's folder through which further links come.
 pub const SOCKET: &str = "socket";
 
-/// The file in a box's folder with two numbers: its keeper's, and PID 1's as seen from outside.
+/// The file in a box's folder with two pids: its keeper's, and PID 1's as seen from outside.
 pub const KEEPER: &str = "keeper";
 
-/// The file in a box's folder that is there when the box shall outlive its hosts; it may come later than the box.
+/// The file in a box's folder that marks a box which outlives its hosts; it may be written after the box was made.
 pub const LASTING: &str = "lasting";
 
 /// The folders of a state folder.
 pub const BOXES: &str = "boxes";
 /// Links from claims to boxes.
 pub const CLAIMS: &str = "claims";
-/// What is on its way out.
+/// Folders that are being removed.
 pub const TRASH: &str = "trash";
-/// How boxes ended that did not end by themselves.
-pub const OBITUARIES: &str = "obituaries";
-/// Locked by whoever removes a claim.
+/// [`ExitRecord`]s, by box. Boxes of earlier versions use this name too.
+pub const EXIT_RECORDS: &str = "obituaries";
+/// Locked by a program that removes a claim.
 pub const CLAIMS_LOCK: &str = "claims.lock";
 
-/// A box to make and keep.
+/// A box to make and supervise.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
     /// The program that asked for it.
     pub host: u32,
-    /// What PID 1 is told.
-    pub setup: Setup,
+    /// How long it may live without a host, in milliseconds; zero means for ever.
+    pub orphan_ms: u64,
+    /// The memory limit that the guest enforces, in bytes; zero means none.
+    pub watched_memory: u64,
     /// PID 1's environment.
     pub env: Vec<(String, String)>,
     /// What it is made of.
     pub root: Root,
-    /// Where what it writes is kept.
+    /// What it writes goes here.
     pub storage: Storage,
-    /// Whether only what is mounted besides may be written.
+    /// Whether only `folders` may be written.
     pub read_only: bool,
-    /// Mounted besides.
+    /// Mounted into it.
     pub folders: Vec<Folder>,
     /// Open files of PID 1.
     pub open_files: Option<u64>,
@@ -52,17 +53,17 @@ pub struct Plan {
     pub shared_memory: u64,
     /// Files that are locked, shared with others, for as long as it lives.
     pub leases: Vec<String>,
-    /// Which it joins.
+    /// The cgroups it joins.
     pub cgroups: Vec<Cgroup>,
 }
 
 impl Plan {
-    /// As a file.
+    /// As the content of a file.
     pub fn to_bytes(&self) -> Vec<u8> {
         postcard::to_allocvec(self).unwrap_or_default()
     }
 
-    /// The other way around.
+    /// Reads it.
     pub fn from_bytes(bytes: &[u8]) -> Result<Plan, MessageError> {
         decode(bytes)
     }
@@ -80,12 +81,12 @@ pub enum Root {
     Layers(Vec<String>),
 }
 
-/// Where what a box writes is kept.
+/// Where the files go that a box writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Storage {
     /// In its folder.
     Disk,
-    /// In memory, at most so many bytes: where the disk cannot be the upper layer of an overlay.
+    /// In memory, with this limit in bytes: where the disk cannot be the upper layer of an overlay.
     Memory(u64),
 }
 
@@ -103,53 +104,53 @@ pub struct Folder {
 /// A cgroup that a box joins.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cgroup {
-    /// On this machine; made by the keeper, and removed.
+    /// On this machine; the keeper makes and removes it.
     pub folder: String,
     /// Below `/sys/fs/cgroup` in the box; empty for the second version's only one.
     pub at: String,
-    /// Files and what is written to them.
+    /// Files, and what to write to them.
     pub settings: Vec<(String, String)>,
 }
 
-/// How a box ended that did not end by itself, as its keeper saw it.
+/// The exit of a box that its keeper did not end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Obituary {
-    /// As shells say it: 128 and the signal.
+pub struct ExitRecord {
+    /// As in shells: 128 and the signal.
     pub exit_code: i32,
-    /// Whether the kernel killed for memory in it.
+    /// Whether the kernel killed a process in it for memory.
     pub oom: bool,
 }
 
-impl Obituary {
-    /// As a file.
+impl ExitRecord {
+    /// As the content of a file.
     pub fn to_bytes(self) -> Vec<u8> {
         postcard::to_allocvec(&self).unwrap_or_default()
     }
 
-    /// The other way around.
-    pub fn from_bytes(bytes: &[u8]) -> Result<Obituary, MessageError> {
+    /// Reads it.
+    pub fn from_bytes(bytes: &[u8]) -> Result<ExitRecord, MessageError> {
         decode(bytes)
     }
 }
 
-/// Why there is no box: what the keeper says before it gives up. Silence is success.
+/// Why there is no box: the keeper's report before it gives up. An empty report is success.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refusal {
-    /// Where it came to an end.
+    /// The step that failed.
     pub step: Step,
-    /// The kernel's word; zero where it has none.
+    /// The kernel's error number; zero where there is none.
     pub errno: i32,
     /// For people.
     pub message: String,
 }
 
 impl Refusal {
-    /// As it is said.
+    /// As bytes.
     pub fn to_bytes(&self) -> Vec<u8> {
         postcard::to_allocvec(self).unwrap_or_default()
     }
 
-    /// The other way around; what comes after the first one does not count.
+    /// Reads one; ignores what follows it.
     pub fn from_bytes(bytes: &[u8]) -> Option<Refusal> {
         postcard::take_from_bytes(bytes).ok().map(|(refusal, _)| refusal)
     }
@@ -158,11 +159,11 @@ impl Refusal {
 /// A part of making a box.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Step {
-    /// Reading the plan, finding who asked.
+    /// Reading the plan, finding the program that asked.
     Begin,
     /// New namespaces.
     Namespaces,
-    /// Who is who in them.
+    /// User and group ids.
     Ids,
     /// Limits by cgroup.
     Cgroups,
@@ -174,7 +175,7 @@ pub enum Step {
     Proc,
     /// `/dev`, `/sys` and other mounts.
     Mounts,
-    /// Giving up what a sandbox must not have.
+    /// Giving up privileges.
     Confinement,
     /// PID 1.
     Start,

@@ -1,4 +1,4 @@
-//! The language that the core and the guest speak over one byte stream.
+//! The protocol between the core and the guest, over one byte stream.
 //!
 //! This crate owns the shape of every byte on that stream and does no I/O. Both ends are made by one build; the
 //! [`GENERATION`] in the handshake tells an older sandbox apart. Either end may be hostile to the other, so nothing
@@ -35,17 +35,29 @@ pub const MAX_MESSAGE: usize = 4 * 1024 * 1024;
 /// Where the guest binary is mounted in every sandbox.
 pub const GUEST_DIR: &str = "/.cofferdam";
 
-/// The guest's own path in every sandbox.
+/// The guest binary's file name in [`GUEST_DIR`].
+pub const GUEST_FILE: &str = "guest";
+
+/// The guest binary's path in every sandbox.
 pub const GUEST_PATH: &str = "/.cofferdam/guest";
 
-/// Where whole outputs are kept as files, by exec id.
+/// Open files that PID 1 needs at least: its links, and a few per command.
+pub const GUEST_OPEN_FILES: u64 = 4096;
+
+/// The share of a box's memory limit that one in-memory folder may take. Two of them stay below the limit: no process can be
+/// killed to free what is written there.
+pub const fn memory_share(limit: u64) -> u64 {
+    limit / 5 * 2
+}
+
+/// The folder of log files with whole outputs, by exec id.
 pub const LOG_DIR: &str = "/tmp/.cofferdam-logs";
 
 /// The guest's abstract socket, in the sandbox's own network namespace.
-pub const DOOR: &str = "cofferdam";
+pub const LINK_SOCKET: &str = "cofferdam";
 
-/// A visitor's first byte: what follows on this socket is a link.
-pub const DOOR_LINK: u8 = b'D';
+/// The first byte on a connection to [`LINK_SOCKET`]: the connection itself is the link.
+pub const IS_LINK: u8 = b'D';
 
-/// A visitor's first byte: it comes with two descriptors that are a link.
-pub const DOOR_HAND_OVER: u8 = b'L';
+/// The first byte on a connection to [`LINK_SOCKET`]: it carries two descriptors, and those are the link.
+pub const HANDS_OVER: u8 = b'L';

@@ -6,7 +6,7 @@
 use bytes::Bytes;
 use serde::{Serialize, de::DeserializeOwned};
 
-use crate::{Frame, GENERATION, Kind, MAX_MESSAGE, MAX_PAYLOAD};
+use crate::{Frame, GENERATION, Kind, MAX_MESSAGE, MAX_PAYLOAD, MAX_SETUP};
 
 /// Longest fragment of a message in one frame.
 const FRAGMENT: usize = 64 * 1024;
@@ -20,11 +20,17 @@ pub enum MessageError {
     /// Longer than [`MAX_MESSAGE`].
     #[error("a message is longer than {MAX_MESSAGE} bytes")]
     TooLong,
-    /// The handshake does not start as ours does.
+    /// The first frame is no handshake of ours.
     #[error("the peer is not a cofferdam guest")]
     NotAGuest,
+    /// The first frame of a guest's first stream is something else.
+    #[error("the first frame is not a setup")]
+    NotASetup,
+    /// Longer than [`MAX_SETUP`].
+    #[error("the setup of the sandbox takes {0} bytes, more than the {MAX_SETUP} allowed")]
+    SetupTooLong(usize),
     /// Built from another version of this crate.
-    #[error("the guest speaks protocol generation {0}, this build speaks {GENERATION}")]
+    #[error("the peer speaks protocol generation {0}, this build speaks {GENERATION}")]
     Generation(u16),
 }
 
@@ -73,7 +79,7 @@ impl Assembler {
         Ok(())
     }
 
-    /// Takes the [`Kind::Message`] payload and gives the message.
+    /// Takes the [`Kind::Message`] payload and returns the message.
     pub fn finish<T: DeserializeOwned>(&mut self, payload: &[u8]) -> Result<T, MessageError> {
         if self.parts.is_empty() {
             return decode(payload);

@@ -1,4 +1,4 @@
-//! What the guest answers.
+//! Replies of the guest.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::Request;
 use crate::Setup;
 
-/// What the guest answers.
+/// A reply of the guest.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Reply {
     /// It is done.
@@ -18,13 +18,13 @@ pub enum Reply {
         /// As seen in the sandbox.
         pid: u32,
     },
-    /// A process has ended; with what of it was killed, where it was not let to end by itself.
+    /// A process has ended; with the processes of its tree that were killed.
     Exited(Exit, Vec<Killed>),
     /// The end of a [`Request::Read`].
     Read {
         /// Nothing more will come.
         done: bool,
-        /// Bytes after `since_seq` that were not kept.
+        /// Bytes after `since_seq` that were dropped.
         lost_bytes: u64,
     },
     /// All processes known.
@@ -52,42 +52,42 @@ pub enum Reply {
     Stat(Option<FileEntry>),
     /// Whether there was anything to remove.
     Removed(bool),
-    /// Whether the box is the asking session's now; if not, another one was first.
+    /// Whether the session owns the box now; if not, another one was first.
     Claimed(bool),
-    /// How a sandbox is.
+    /// The status of a sandbox.
     Status(Status),
-    /// Whether somebody listens at a port; if so, what follows is the connection.
+    /// Whether a program listens on the port; if so, the connection follows.
     Connected(bool),
     /// What a sandbox uses.
     Stats(Stats),
-    /// Which entries are not there just so, by their places in the list.
+    /// The entries that differ, by their index in the list.
     Stale(Vec<u32>),
-    /// A path without links and dots; what of it is not there is as it was.
+    /// A path without links and dots; the part that does not exist is unchanged.
     Resolved {
         /// Absolute.
         path: Vec<u8>,
     },
     /// The end of a search.
     Searched {
-        /// There is more than was sent.
+        /// There are more results.
         truncated: bool,
-        /// Files that were looked into.
+        /// Files that were searched.
         files: u64,
         /// Files that were not, because they are binary, too long or could not be read.
         skipped: u64,
     },
-    /// A text was put in the place of another.
+    /// Text was replaced.
     Replaced {
         /// The file's absolute path.
         path: String,
-        /// In so many places.
+        /// Number of replacements.
         count: u64,
     },
-    /// A text is not there as often as it should be; nothing was changed.
+    /// The text does not occur as often as expected; nothing was changed.
     Occurs {
-        /// So often.
+        /// Number of occurrences.
         count: u64,
-        /// In these lines, the first few.
+        /// The lines of the first ones.
         lines: Vec<u64>,
     },
 }
@@ -106,9 +106,9 @@ pub struct Killed {
 pub struct Stats {
     /// Processor time so far.
     pub cpu_us: u64,
-    /// Without what the kernel could drop at any time.
+    /// Without what the kernel can reclaim.
     pub memory_bytes: u64,
-    /// At most so far.
+    /// The maximum so far.
     pub memory_peak_bytes: u64,
     /// Processes and threads.
     pub pids: u64,
@@ -122,12 +122,12 @@ pub struct Stats {
     pub oom_kills: u64,
 }
 
-/// How a sandbox is.
+/// The status of a sandbox.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Status {
-    /// As it is now: claimed, extended, bounded anew.
+    /// As it is now, after claims, extensions and new bounds.
     pub setup: Setup,
-    /// When it ends at the latest if nobody does anything; absent when never.
+    /// Time until its end if nothing happens; absent when it never ends.
     pub expires_in_ms: Option<u64>,
     /// Disk space under the workdir, as last measured; zero where it is not watched.
     pub workspace_bytes: u64,
@@ -142,33 +142,33 @@ pub struct Exit {
     pub code: u8,
     /// The signal, if one did.
     pub signal: Option<u8>,
-    /// Ended because its time was up.
+    /// Ended by its timeout.
     pub timed_out: bool,
-    /// The kernel killed it, or a part of it, for memory.
+    /// The kernel killed it, or a process of its tree, for memory.
     pub oom_killed: bool,
     /// Since its start.
     pub duration_us: u64,
-    /// What is kept of standard output.
+    /// Retained standard output.
     pub stdout: Kept,
-    /// What is kept of standard error.
+    /// Retained standard error.
     pub stderr: Kept,
     /// Ended because the workspace grew past its limit while it wrote there.
     pub over_limit: bool,
 }
 
-/// What is kept of one output stream.
+/// Retained output of one stream.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Kept {
-    /// Bytes kept from the start; what follows them is from the end.
+    /// Bytes retained from the start; the rest is from the end.
     pub head: u64,
-    /// Bytes left out between.
+    /// Bytes dropped in between.
     pub lost: u64,
 }
 
 /// One process, running or ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessInfo {
-    /// Given by the host that started it.
+    /// Chosen by the host that started it.
     pub exec_id: String,
     /// As seen in the sandbox.
     pub pid: u32,
@@ -214,24 +214,24 @@ pub struct FileEntry {
 /// empty one is the watched folder itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FileChange {
-    /// It appeared, with all that is below it told after it.
+    /// It appeared; what is below it follows.
     Create(Vec<u8>),
-    /// Its content, its mode, its owner or its times are others.
+    /// Its content, mode, owner or times changed.
     Change(Vec<u8>),
-    /// It is gone, with all that was below it.
+    /// It is gone, with everything below it.
     Delete(Vec<u8>),
-    /// It has another name, and all below it with it. What was there before is gone.
+    /// It was renamed, with everything below it. What had the new name before is gone.
     Rename {
         /// Its old path.
         from: Vec<u8>,
         /// Its new path.
         to: Vec<u8>,
     },
-    /// More happened than could be told: what is below the watched folder must be looked at anew.
+    /// Events were dropped: everything below the watched folder may have changed.
     Overflow,
 }
 
-/// Why something could not be done.
+/// Why a request failed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fault {
     /// For programs.

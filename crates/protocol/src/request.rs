@@ -1,4 +1,4 @@
-//! What the host asks.
+//! Requests of the host.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,14 +6,14 @@ use crate::{Bounds, Fingerprint, Glob, Grep, Replace, Setup};
 #[allow(unused_imports, reason = "named in the docs")]
 use crate::{Kind, Notice, Reply};
 
-/// What the host asks; the first message on each channel.
+/// A request of the host: the first message on each channel.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Request {
     /// Answered by [`Reply::Done`].
     Ping,
     /// Runs a command. See [`Output`] for what comes back.
     Start(Start),
-    /// Joins a running or finished process: its output as in `output`, then [`Reply::Exited`].
+    /// Attaches to a running or ended process: its output as in `output`, then [`Reply::Exited`].
     Attach {
         /// Which.
         exec_id: String,
@@ -22,7 +22,7 @@ pub enum Request {
         /// How.
         output: Output,
     },
-    /// Answered by what is kept of the output after `since_seq`, then [`Reply::Read`].
+    /// Answered by the retained output after `since_seq`, then [`Reply::Read`].
     Read {
         /// Which.
         exec_id: String,
@@ -79,7 +79,7 @@ pub enum Request {
         /// Permission bits of the last one.
         mode: Option<u32>,
     },
-    /// Renames, over file systems if need be. Answered by [`Reply::Done`].
+    /// Renames, across file systems if needed. Answered by [`Reply::Done`].
     Move {
         /// Old path.
         from: String,
@@ -100,7 +100,7 @@ pub enum Request {
         /// A folder with all below it.
         recursive: bool,
     },
-    /// Gives a box that nobody asked for yet to a session. Answered by [`Reply::Claimed`]; the first one wins.
+    /// Gives a warm box to a session. Answered by [`Reply::Claimed`]; the first one wins.
     Claim(Setup),
     /// Answered by [`Reply::Status`].
     Status,
@@ -108,12 +108,12 @@ pub enum Request {
     Extend {
         /// The new idle time.
         idle_ms: Option<u64>,
-        /// Ends so long from now; zero means never.
+        /// Milliseconds until its end, from now; zero means never.
         max_ms: Option<u64>,
     },
-    /// Answered by [`Reply::Done`]; holds for commands that start from now on.
+    /// Answered by [`Reply::Done`]; applies to commands that start from now on.
     SetBounds(Bounds),
-    /// From now on this link is told of commands, whoever starts them. Answered by [`Reply::Done`].
+    /// From now on this link gets notices of all commands. Answered by [`Reply::Done`].
     Watch,
     /// PID 1 ends, and the sandbox with it. Answered by [`Notice::Ending`].
     End,
@@ -162,10 +162,10 @@ pub enum Request {
     },
     /// Answered by [`Reply::Resolved`].
     Resolve {
-        /// What may lead through links.
+        /// It may lead through links.
         path: String,
     },
-    /// Answered by [`Reply::Done`] as soon as nothing is missed any more; then [`Kind::Data`] frames, each a
+    /// Answered by [`Reply::Done`] once the watch is complete; then [`Kind::Data`] frames, each a
     /// `Vec<FileChange>`, until the host closes the channel or what it watches is gone, which is [`Reply::Done`] again.
     WatchFiles {
         /// A folder, or one file.
@@ -177,7 +177,7 @@ pub enum Request {
     Glob(Glob),
     /// Answered by [`Kind::Data`] frames, each a `Vec<Hit>`, then [`Reply::Searched`].
     Grep(Grep),
-    /// Puts one text where another is. Answered by [`Reply::Replaced`] or [`Reply::Occurs`].
+    /// Replaces text. Answered by [`Reply::Replaced`] or [`Reply::Occurs`].
     Replace(Replace),
     /// Answered by [`Reply::Opened`], [`Kind::Data`], then [`Reply::Content`].
     ReadLines {
@@ -199,11 +199,11 @@ pub enum Request {
 pub struct Content {
     /// Where; missing parents are made.
     pub path: String,
-    /// How much of what is sent is this one's.
+    /// Bytes of it in the data that follows.
     pub size: u64,
 }
 
-/// What of a tree is left out.
+/// What to leave out of a tree.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Filter {
     /// As in a `.gitignore` at the root.
@@ -215,7 +215,7 @@ pub struct Filter {
 /// A command to run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Start {
-    /// Chosen by the host, so that a start is never done twice when a link breaks in the middle.
+    /// Chosen by the host, so that a repeated request after a broken link does not start it twice.
     pub exec_id: String,
     /// What to run.
     pub command: Command,
@@ -229,17 +229,17 @@ pub struct Start {
     pub stdin: Stdin,
     /// What happens to its output.
     pub output: Output,
-    /// How much of each output stream is kept, half from its start and half from its end.
+    /// Output buffer per stream: half for its start and half for its end.
     pub keep_bytes: u64,
     /// When to end it; zero means never.
     pub timeout_ms: u64,
     /// From TERM to KILL.
     pub grace_ms: u64,
-    /// Keep it when its client goes away.
+    /// Whether it outlives its client.
     pub detached: bool,
     /// On a terminal of this size, where both output streams are one.
     pub terminal: Option<TerminalSize>,
-    /// So much of the output goes to a file in [`crate::LOG_DIR`], too.
+    /// Bytes of the output that also go to a file in [`crate::LOG_DIR`].
     pub log_bytes: u64,
 }
 
@@ -257,9 +257,9 @@ pub struct TerminalSize {
 pub enum Command {
     /// Through the sandbox's shell.
     Shell(String),
-    /// As it is.
+    /// Without a shell.
     Program(Vec<String>),
-    /// The user's own shell, to be talked to.
+    /// The user's own shell, interactive.
     UserShell,
 }
 
@@ -277,12 +277,12 @@ pub enum Stdin {
 /// What happens to a process's output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Output {
-    /// What was kept is sent when the process has ended, then [`Reply::Exited`].
+    /// The retained output is sent when the process has ended, then [`Reply::Exited`].
     Collect,
     /// Everything is sent as it comes, and a slow reader slows the process; then [`Reply::Exited`].
     Follow,
-    /// [`Reply::Started`] at once and nothing more. Nothing is lost for a reader that comes within seconds: a process
-    /// that fills what may be kept waits that long for one.
+    /// [`Reply::Started`] at once and nothing more. A process whose output buffer is full waits some seconds for a first
+    /// reader, so that reader loses nothing.
     Hold,
 }
 
@@ -304,8 +304,8 @@ pub struct Write {
     pub mode: Option<u32>,
     /// Whether to replace a file.
     pub overwrite: bool,
-    /// Whom it belongs to; the sandbox's user when absent.
+    /// Its owner; the command user when absent.
     pub user: Option<String>,
-    /// The content goes to the end of the file that is there.
+    /// Whether to append to an existing file.
     pub append: bool,
 }

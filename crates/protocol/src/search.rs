@@ -1,4 +1,4 @@
-//! What is searched for, what is found, and what is put in its place.
+//! Searches, their results, and replacements.
 
 use serde::{Deserialize, Serialize};
 
@@ -24,17 +24,17 @@ pub struct Grep {
     pub path: String,
     /// What.
     pub pattern: String,
-    /// It is no expression but the text itself.
+    /// Whether the pattern is plain text, not a regular expression.
     pub literal: bool,
-    /// Upper and lower case are the same.
+    /// Whether to ignore case.
     pub ignore_case: bool,
-    /// Only files with such paths below the folder, or with such names; all when there are none.
+    /// Only files whose path below the folder, or whose name, matches one of these; all files when empty.
     pub include: Vec<String>,
     /// What is left out.
     pub filter: Filter,
-    /// So many lines before each; at most [`MAX_CONTEXT`].
+    /// Context lines before each; at most [`MAX_CONTEXT`].
     pub before: u32,
-    /// So many lines after each; at most [`MAX_CONTEXT`].
+    /// Context lines after each; at most [`MAX_CONTEXT`].
     pub after: u32,
     /// At most so many in all.
     pub max_matches: u64,
@@ -44,7 +44,7 @@ pub struct Grep {
     pub max_file_bytes: u64,
 }
 
-/// Lines around a match on either side; more than that is reading the file.
+/// The most context lines on either side of a match.
 pub const MAX_CONTEXT: u32 = 20;
 
 /// A part of a file to change.
@@ -52,32 +52,32 @@ pub const MAX_CONTEXT: u32 = 20;
 pub struct Replace {
     /// In which file.
     pub path: String,
-    /// What is there now.
+    /// The text to replace.
     pub search: String,
-    /// What is to be there.
+    /// The new text.
     pub replacement: String,
-    /// In all places; otherwise there must be one.
+    /// Whether to replace all occurrences; otherwise there must be exactly one.
     pub all: bool,
-    /// There must be so many.
+    /// The expected number of occurrences.
     pub expected: Option<u64>,
 }
 
 /// The most bytes of a line that a search sends.
 pub const MAX_LINE_TEXT: usize = 500;
 
-/// A line that was searched for. Text is bytes: nothing promises an encoding.
+/// A line that matches. Text is bytes, in any encoding.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hit {
     /// The file's absolute path.
     pub path: Vec<u8>,
     /// Counted from 1.
     pub line: u64,
-    /// Where in the line it begins, counted in characters from 1.
+    /// Where the match begins in the line, in characters from 1.
     pub column: u64,
-    /// The line, or [`MAX_LINE_TEXT`] of it around what was found.
+    /// The line, or [`MAX_LINE_TEXT`] bytes of it around the match.
     pub text: Vec<u8>,
-    /// Lines before it, or the beginnings of them.
+    /// Lines before it, each maybe cut.
     pub before: Vec<Vec<u8>>,
-    /// Lines after it, or the beginnings of them.
+    /// Lines after it, each maybe cut.
     pub after: Vec<Vec<u8>>,
 }

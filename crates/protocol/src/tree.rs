@@ -1,28 +1,28 @@
-//! A folder, or one file, as a stream of bytes: a walk through it, told step by step.
+//! A folder, or one file, as a stream of bytes: the steps of a walk through it.
 //!
 //! Names are single names, never paths: a receiver that holds the folder it is in open cannot be led anywhere else by
-//! them. [`TreeDecoder`] lets nothing else through: whoever reads from it gets a well-formed walk or an error, whatever
-//! bytes arrive and however they are cut, and needs memory for one record.
+//! them. [`TreeDecoder`] returns a well-formed walk or an error, whatever bytes arrive and however they are cut, and
+//! needs memory for one record.
 //!
-//! Each record is `u16 length | postcard`; after [`Record::Data`] so many bytes follow as they are.
+//! Each record is `u16 length | postcard`; [`Record::Data`] is followed by that many raw bytes.
 
 use serde::{Deserialize, Serialize};
 
 use crate::FileType;
 
-/// Folders within folders that a walk may go down.
+/// The deepest nesting of folders in a walk.
 pub const MAX_DEPTH: usize = 1000;
 
-/// The longest name that Linux has.
+/// The longest file name on Linux.
 const MAX_NAME: usize = 255;
 
-/// The longest target of a link, or reason, that is told.
+/// The longest target of a link, or reason, in a record.
 const MAX_TEXT: usize = 4096;
 
-/// Above any record with a name and a target of the longest kind.
+/// More than any record with the longest name and target.
 const MAX_RECORD: usize = 8 * 1024;
 
-/// What is kept of a file, a folder or a link beside its content.
+/// The metadata of a file, a folder or a link.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Meta {
     /// Permission bits.
@@ -33,7 +33,7 @@ pub struct Meta {
     pub mtime_ns: u32,
 }
 
-/// What tells whether an entry is the same elsewhere, without looking at its content.
+/// Identifies an entry without its content, to find what differs elsewhere.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fingerprint {
     /// Below the root.
@@ -48,7 +48,7 @@ pub struct Fingerprint {
     pub target: Option<Vec<u8>>,
 }
 
-/// One step of a walk. The first one is the root, which has no name: it is where the receiver wants it.
+/// One step of a walk. The first one is the root, which has no name: the receiver chooses its path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Record {
     /// Down into a folder.
@@ -67,13 +67,13 @@ pub enum Record {
         /// As the file system has it; more or less may come.
         size: u64,
     },
-    /// So many bytes of content follow this record.
+    /// This many bytes of content follow the record.
     Data(u32),
-    /// So many bytes of content are zero, and take no room.
+    /// A hole: this many zero bytes of content.
     Hole(u64),
     /// The file's content is complete.
     Whole,
-    /// The file's content could not be read to its end: it never was.
+    /// The file's content could not be read to its end: the receiver drops the file.
     Torn {
         /// For people.
         reason: String,
@@ -87,7 +87,7 @@ pub enum Record {
         /// The link's own.
         meta: Meta,
     },
-    /// Something that is not told.
+    /// An entry that is left out.
     Skipped {
         /// In the folder where the walk is.
         name: Vec<u8>,
@@ -113,7 +113,7 @@ impl Record {
     pub fn encode(&self, out: &mut Vec<u8>) {
         let start = out.len();
         out.extend_from_slice(&[0; 2]);
-        // Only a broken allocator fails here; what is cut short then is refused by the reader.
+        // Cannot fail while memory lasts; a reader refuses what is cut short.
         if let Ok(bytes) = postcard::to_allocvec(self) {
             out.extend_from_slice(&bytes);
         }
@@ -127,7 +127,7 @@ pub fn short_reason(reason: impl std::fmt::Display) -> String {
     reason.to_string().chars().take(MAX_TEXT / 8).collect()
 }
 
-/// What makes a stream not a walk.
+/// Why a stream is not a walk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum TreeError {
     /// Longer than any record.
@@ -136,7 +136,7 @@ pub enum TreeError {
     /// Not postcard of a record.
     #[error("a record cannot be read")]
     Malformed,
-    /// A name that is no name: empty, `.`, `..`, or with a slash or NUL in it.
+    /// An invalid name: empty, `.`, `..`, or with a slash or NUL in it.
     #[error("a name that is not one name in a folder")]
     BadName,
     /// A record that cannot come here.
@@ -160,7 +160,7 @@ pub fn is_name(name: &[u8]) -> bool {
         && !name.contains(&0)
 }
 
-/// What a [`TreeDecoder`] gives.
+/// An item of a [`TreeDecoder`].
 #[derive(Debug, PartialEq, Eq)]
 pub enum TreeItem<'a> {
     /// A step; never [`Record::Data`].
@@ -169,7 +169,7 @@ pub enum TreeItem<'a> {
     Content(&'a [u8]),
 }
 
-/// Where a walk is.
+/// The position in a walk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Start,
@@ -223,7 +223,7 @@ impl TreeDecoder {
     }
 
     fn next_record(&mut self, input: &mut &[u8]) -> Result<Option<Record>, TreeError> {
-        // The common case: the whole record is there, and need not be copied.
+        // The common case: the whole record has come, and need not be copied.
         if self.partial.is_empty() {
             let Some(length) = announced(input)? else { return Ok(self.keep(input)) };
             let Some(bytes) = input.get(2..2 + length) else { return Ok(self.keep(input)) };

@@ -6,9 +6,12 @@ use std::path::Path;
 
 use cofferdam_protocol::*;
 
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 fn encoded(message: &impl serde::Serialize) -> String {
-    let frames = encode(7, message).unwrap();
-    frames.iter().flat_map(|frame| frame.payload.to_vec()).map(|byte| format!("{byte:02x}")).collect()
+    encode(7, message).unwrap().iter().map(|frame| hex(&frame.payload)).collect()
 }
 
 fn every_message() -> Vec<(&'static str, String)> {
@@ -59,8 +62,7 @@ fn every_message() -> Vec<(&'static str, String)> {
         labels: vec![(text("team"), text("red"))],
         bounds: Bounds { workspace_bytes: 4, open_files: 5, memory_bytes: 6, pids: 7 },
     };
-    let notice =
-        |notice: Notice| notice.to_frame().payload.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    let notice = |notice: Notice| hex(&notice.to_frame().payload);
     let status = Status { setup: setup.clone(), expires_in_ms: Some(10), workspace_bytes: 11, oom_kills: 12 };
     let hello = Hello { version: text("0.1.0"), setup: setup.clone(), uptime_ms: 9 }.to_frame();
     let info = ProcessInfo { exec_id: exec_id(), pid: 4, command: text("true"), age_ms: 8, exit: Some(exit) };
@@ -71,7 +73,7 @@ fn every_message() -> Vec<(&'static str, String)> {
     let told = |record: Record| {
         let mut bytes = Vec::new();
         record.encode(&mut bytes);
-        bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>()
+        hex(&bytes)
     };
     let changes = [
         FileChange::Create(b"a".to_vec()),
@@ -82,8 +84,9 @@ fn every_message() -> Vec<(&'static str, String)> {
     ];
     let fault = |code| Reply::Fault(Fault { code, message: text("m") });
     vec![
-        ("hello", hello.payload.iter().map(|byte| format!("{byte:02x}")).collect()),
-        ("setup", setup.to_argument()),
+        ("hello", hex(&hello.payload)),
+        ("setup", encoded(&setup)),
+        ("setup frame", hex(&setup.to_frame().unwrap().payload)),
         ("join", encoded(&Join { client: 0x0123_4567_89ab_cdef })),
         ("ping", encoded(&Request::Ping)),
         ("start shell", encoded(&start(Command::Shell(text("true")), Stdin::Empty, Output::Collect))),
@@ -213,7 +216,7 @@ fn every_message() -> Vec<(&'static str, String)> {
         ("tree link", told(Record::Link { name: b"l".to_vec(), target: b"../t".to_vec(), meta })),
         ("tree skipped", told(Record::Skipped { name: b"s".to_vec(), reason: text("r") })),
         ("tree leave", told(Record::Leave)),
-        ("file changes", encode_data(&changes).unwrap().iter().map(|byte| format!("{byte:02x}")).collect()),
+        ("file changes", hex(&encode_data(&changes).unwrap())),
         ("notice expiring", notice(Notice::Expiring { term: Term::MaxLifetime, in_ms: 60_000 })),
         ("notice expired", notice(Notice::Ending(Ending::Expired(Term::Orphan)))),
         ("notice asked", notice(Notice::Ending(Ending::Asked))),
@@ -236,7 +239,7 @@ fn the_encoding_of_this_generation_does_not_change() {
 }
 
 #[test]
-fn a_setup_survives_the_command_line() {
+fn a_setup_survives_its_frame_and_nothing_else_is_taken_for_one() {
     let setup = Setup {
         sandbox_id: "sbx_ü".to_owned(),
         key: "k".to_owned(),
@@ -247,10 +250,33 @@ fn a_setup_survives_the_command_line() {
         labels: vec![],
         bounds: Bounds::default(),
     };
-    assert_eq!(Setup::from_argument(&setup.to_argument()).unwrap(), setup);
-    for bad in ["", "0", "zz", "00ff"] {
-        assert!(Setup::from_argument(bad).is_err(), "{bad}");
+    let frame = setup.to_frame().unwrap();
+    assert_eq!(Setup::from_frame(&frame), Ok(setup.clone()));
+    let with = |payload: &[u8]| Frame::new(LINK_CHANNEL, Kind::Message, payload.to_vec());
+    for other in [
+        Frame::new(1, Kind::Message, frame.payload.clone()),
+        Frame::new(LINK_CHANNEL, Kind::More, frame.payload.clone()),
+        Hello { version: "0".to_owned(), setup: setup.clone(), uptime_ms: 0 }.to_frame(),
+        with(b""),
+        with(b"CFDS\x04"),
+    ] {
+        assert_eq!(Setup::from_frame(&other), Err(MessageError::NotASetup), "{other:?}");
     }
+    assert_eq!(Setup::from_frame(&with(b"CFDS\x63\x00rest")), Err(MessageError::Generation(99)));
+    let [cut, longer] = [&frame.payload[..frame.payload.len() - 1], &[&frame.payload[..], b"x"].concat()];
+    for malformed in [cut, longer] {
+        assert!(matches!(Setup::from_frame(&with(malformed)), Err(MessageError::Malformed(_))), "{malformed:?}");
+    }
+    let env = |bytes: usize| vec![("A".to_owned(), "x".repeat(bytes))];
+    let long = Setup { env: env(MAX_SETUP), ..setup.clone() };
+    assert!(matches!(long.to_frame(), Err(MessageError::SetupTooLong(bytes)) if bytes > MAX_SETUP));
+    let bounds = Bounds { workspace_bytes: u64::MAX, open_files: u64::MAX, memory_bytes: u64::MAX, pids: u64::MAX };
+    let largest = (0..64).map(|less| Setup { env: env(MAX_SETUP - less), ..setup.clone() });
+    let largest = largest.into_iter().find(|setup| setup.to_frame().is_ok()).unwrap();
+    let lease = Lease { idle_ms: u64::MAX, max_ms: u64::MAX, orphan_ms: u64::MAX };
+    let version = "1".repeat(40);
+    let hello = Hello { version, setup: Setup { lease, bounds, ..largest }, uptime_ms: u64::MAX };
+    assert!(hello.to_frame().payload.len() <= MAX_PAYLOAD, "every setup fits a hello, whatever becomes of its numbers");
 }
 
 #[test]

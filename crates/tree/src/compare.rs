@@ -1,4 +1,4 @@
-//! What of a tree is already there, so that only the rest need be carried: by kind, size, time, mode and target.
+//! Finds what of a tree exists already, so that only the rest is transferred: by kind, size, time, mode and target.
 
 use std::io;
 use std::path::Path;
@@ -11,14 +11,14 @@ use crate::rules::Rules;
 use crate::select::names;
 use crate::walk::{Step, Walk};
 
-/// Bits that are not compared: where a file comes from elsewhere, they are not kept.
+/// Mode bits that are not compared, because transfers drop them.
 const SPECIAL_BITS: u32 = 0o7000;
 
 /// The fingerprints of all that is below a folder.
 pub struct Survey(Walk);
 
 impl Survey {
-    /// Of what the rules leave in.
+    /// Without what the rules leave out.
     pub fn new(path: &Path, rules: Rules) -> io::Result<Survey> {
         Ok(Survey(Walk::new(Folder::open(path)?, rules)?))
     }
@@ -56,7 +56,7 @@ fn fingerprint(folder: &Folder, name: &[u8], path: Vec<u8>, stat: &Stat) -> Opti
     Some(Fingerprint { path, kind, size: u64::try_from(stat.st_size).unwrap_or_default(), meta: meta(stat), target })
 }
 
-/// Which of these are not just so below a folder, by their places in the list. A path that leads elsewhere is an error.
+/// Which of these differ below a folder, by their index in the list. A path that leads elsewhere is an error.
 pub fn stale(root: &Path, entries: &[Fingerprint]) -> io::Result<Vec<u32>> {
     let root = Folder::open(root)?;
     let mut stale = Vec::new();

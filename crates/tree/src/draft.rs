@@ -1,4 +1,5 @@
-//! A file or a link on its way to its name: beside its place under another name until it is whole, and gone if it never is.
+//! A file or a link that is being made: it has another name in the same folder until it is complete, and is removed if it
+//! never is.
 
 use std::fs::{File, Permissions};
 use std::os::unix::fs::{FileExt, PermissionsExt};
@@ -10,7 +11,7 @@ use rustix::io::Errno;
 use crate::drafts::{Fate, draft_name};
 use crate::folder::{Folder, os};
 
-/// Whom new things belong to.
+/// The owner of new entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Owner {
     /// User.
@@ -25,7 +26,7 @@ impl Owner {
     }
 }
 
-/// Where the system has no such user, or no right to give things away, they stay ours.
+/// Where the system has no such user, or this program may not change owners, the owner stays.
 pub(crate) fn forgive(outcome: rustix::io::Result<()>) -> rustix::io::Result<()> {
     match outcome {
         Err(Errno::INVAL | Errno::PERM) => Ok(()),
@@ -41,20 +42,20 @@ pub(crate) fn times(meta: Meta) -> Timestamps {
     }
 }
 
-/// How things come to their names in a folder.
+/// How entries get their names in a folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Placing {
-    /// At once: nobody sees the folder before all of it is there.
+    /// At once: the folder itself is not visible before it is complete.
     Direct,
-    /// Beside their place first, and then over what is there.
+    /// Under another name first, then renamed over what exists.
     Over,
 }
 
-/// What new files get from the kernel without being asked: each thing that need not be set is a system call less.
+/// What the kernel sets on new files anyway: each saves a system call.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Defaults {
     umask: u32,
-    /// To be given to new files; absent where they have it already.
+    /// Set on new files; absent where they have it already.
     owner: Option<Owner>,
 }
 
@@ -69,19 +70,19 @@ impl Defaults {
     }
 }
 
-/// The mask of this process; all of it where it cannot be read without changing it.
+/// The umask of this process; all bits where it cannot be read without changing it.
 fn umask() -> u32 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("Umask:"));
     mask.and_then(|mask| u32::from_str_radix(mask.trim(), 8).ok()).unwrap_or(0o777)
 }
 
-/// A file that is not there yet.
+/// A file that is not complete yet.
 #[derive(Debug)]
 pub(crate) struct Draft {
     file: File,
     name: Vec<u8>,
-    /// Its name until it is whole.
+    /// Its name until it is complete.
     draft: Vec<u8>,
     meta: Meta,
     defaults: Defaults,
@@ -102,7 +103,7 @@ impl Draft {
             Placing::Over => draft_name(&name, fate(folder, &name)),
         };
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        // Nobody else's until it has its owner and its mode.
+        // Private until it has its owner and its mode.
         let mode = if defaults.gives(meta.mode) { meta.mode } else { 0o600 };
         let file = File::from(openat(folder, os(&draft), flags, Mode::from_raw_mode(mode as _))?);
         Ok(Draft { file, name, draft, meta, defaults, offset: 0, ends_in_hole: false })
@@ -156,7 +157,7 @@ impl Draft {
         Ok(())
     }
 
-    /// It never was.
+    /// Removes it.
     pub(crate) fn abandon(&self, folder: &Folder) {
         let _ = unlinkat(folder, os(&self.draft), AtFlags::empty());
     }

@@ -1,5 +1,4 @@
-//! What a file is called while it is being written: who watches a folder can tell such a name apart, and from it what
-//! becomes of the file.
+//! The names of files that are being written: a watcher of the folder recognizes them, and knows the final name.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::LazyLock;
@@ -17,12 +16,12 @@ pub enum Fate {
     Replaces,
 }
 
-/// A name beside that of the target, which no other draft has: none of this program, and none that one before it left
-/// when it was killed, which had the same process number in every sandbox.
+/// A name in the target's folder that no other draft has: none of this program, and none left by an earlier one that was
+/// killed, which had the same pid in every sandbox.
 pub fn draft_name(target: &[u8], fate: Fate) -> Vec<u8> {
     static NEXT: LazyLock<AtomicU64> = LazyLock::new(|| AtomicU64::new(RandomState::new().hash_one(())));
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    // Text, for file systems that take nothing else, and short enough for any name.
+    // UTF-8, which some file systems require, and never too long.
     let short: String = String::from_utf8_lossy(target).chars().take(40).collect();
     let name = match fate {
         Fate::New => format!(".{short}.{number}.new.cofferdam"),

@@ -22,7 +22,7 @@ impl AsFd for Folder {
 }
 
 impl Folder {
-    /// Whatever the path leads to: it is the caller's own.
+    /// Follows links: the path is the caller's own.
     pub fn open(path: &Path) -> io::Result<Folder> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         Ok(Folder(rustix::fs::open(path, flags, Mode::empty())?))

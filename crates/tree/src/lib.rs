@@ -1,8 +1,8 @@
 //! Folders as streams, the same on both ends of a link: what one end packs, the other unpacks.
 //!
-//! Everything here goes from open folder to open folder, by single names, and follows no link: whatever is swapped while a
-//! walk is under way, nothing outside the folder that was given is ever read or written. Nothing here needs memory for more
-//! than a folder's depth and a buffer. It blocks, and knows neither links nor guests.
+//! Everything here goes from open folder to open folder, by single names, and follows no symbolic link: whatever is swapped
+//! during a walk, nothing outside the given folder is read or written. Memory is bounded by a folder's depth and a buffer. All
+//! calls block.
 
 mod compare;
 mod draft;

@@ -13,13 +13,13 @@ use crate::rules::Rules;
 use crate::select::Selection;
 use crate::walk::{Kind, Step, Walk};
 
-/// A tree on its way into a stream.
+/// A tree that is being packed.
 pub struct Packer {
     root: PathBuf,
     source: Source,
-    /// The file whose content is being told.
+    /// The file whose content is being packed.
     reading: Option<Reading>,
-    /// The root's own, until it is told.
+    /// The root's metadata, until it is packed.
     root_meta: Option<Meta>,
     ceilings: Ceilings,
     report: Report,
@@ -97,7 +97,7 @@ impl Packer {
         &self.report
     }
 
-    /// What it is at, below the root.
+    /// The current path below the root.
     pub fn current(&self) -> &[u8] {
         &self.current
     }
@@ -107,7 +107,7 @@ impl Packer {
         self.report
     }
 
-    /// Appends to `out` until that has `size` bytes or more. False when that was all, or all that was selected so far.
+    /// Appends to `out` until it has `size` bytes or more. False at the end, or at the end of what was selected so far.
     pub fn fill(&mut self, out: &mut Vec<u8>, size: usize) -> Result<bool, Trouble> {
         if let Some(meta) = self.root_meta.take() {
             Record::Enter { name: Vec::new(), meta }.encode(out);
@@ -204,7 +204,7 @@ fn trail_below(root: &Path, trail: &Trail, name: &[u8]) -> PathBuf {
 fn told_link(folder: &Folder, name: &[u8]) -> std::io::Result<Record> {
     let stat = folder.stat(name)?;
     if file_type(&stat) != rustix::fs::FileType::Symlink {
-        return Err(std::io::Error::other("it became something else meanwhile"));
+        return Err(std::io::Error::other("it was replaced while it was read"));
     }
     Ok(Record::Link { name: name.to_vec(), target: folder.target(name)?, meta: meta(&stat) })
 }

@@ -1,4 +1,4 @@
-//! One file's content on its way into a stream, holes and all.
+//! Packs one file's content, with its holes.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -21,7 +21,7 @@ pub(crate) struct Reading {
     meta: Meta,
     size: u64,
     offset: u64,
-    /// Where the next hole begins; asked only of files that have holes.
+    /// Where the next hole begins; only for files that have holes.
     data_end: Option<u64>,
     is_sparse: bool,
     is_new: bool,
@@ -34,7 +34,7 @@ pub(crate) fn open_file(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).custom_flags(flags.bits() as i32).open(path)
 }
 
-/// What became of a piece.
+/// The result of packing a piece.
 enum Piece {
     /// There is more.
     More,
@@ -43,7 +43,7 @@ enum Piece {
 }
 
 impl Reading {
-    /// Only of what has an end.
+    /// Only for regular files.
     pub(crate) fn new(file: File, name: Vec<u8>) -> io::Result<Reading> {
         let metadata = file.metadata()?;
         if !metadata.is_file() {
@@ -67,7 +67,7 @@ impl Reading {
         self.size
     }
 
-    /// Appends to `out` until that has `size` bytes; true when the file is told to its end.
+    /// Appends to `out` until that has `size` bytes; true at the end of the file.
     pub(crate) fn fill(&mut self, out: &mut Vec<u8>, size: usize, report: &mut Report, path: &[u8]) -> bool {
         if std::mem::take(&mut self.is_new) {
             Record::File { name: std::mem::take(&mut self.name), meta: self.meta, size: self.size }.encode(out);
@@ -96,7 +96,7 @@ impl Reading {
         if self.is_sparse && self.data_end.is_none_or(|end| self.offset >= end) && !self.skip_hole(out)? {
             return Ok(Piece::Last);
         }
-        // Files in /proc say that they are empty.
+        // Files in /proc report size 0.
         let expected = if self.size == 0 { READ as u64 } else { self.data_end.unwrap_or(self.size) - self.offset };
         let room = size.saturating_sub(out.len()).max(4096);
         let wanted = expected.min(room as u64).min(READ as u64) as usize;
@@ -115,7 +115,7 @@ impl Reading {
             }
         };
         if count < wanted {
-            // It is shorter than it was, or says nothing of its size: the announcement is made again.
+            // It is shorter than it was, or reports no size: correct the announced length.
             let mut announced = Vec::new();
             if count > 0 {
                 Record::Data(count as u32).encode(&mut announced);
@@ -134,7 +134,7 @@ impl Reading {
         let start = match seek(&self.file, SeekFrom::Data(self.offset)) {
             Ok(start) => start.min(self.size),
             Err(Errno::NXIO) => self.size,
-            // The file system knows no holes: then all of it is data.
+            // The file system has no holes: all of it is data.
             Err(Errno::INVAL) => {
                 self.is_sparse = false;
                 return Ok(true);

@@ -1,13 +1,13 @@
-//! What was carried, and what was not.
+//! What was transferred, and what was left out.
 
 use std::path::Path;
 
 use crate::Trouble;
 
-/// Skipped entries that are told one by one: a hostile tree has any number of them.
+/// Skipped entries that are listed: a hostile tree may have any number of them.
 const TOLD: usize = 10_000;
 
-/// Something that was not carried.
+/// An entry that was left out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Skipped {
     /// Below the root.
@@ -16,7 +16,7 @@ pub struct Skipped {
     pub reason: String,
 }
 
-/// How much was carried.
+/// How much was transferred.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Report {
     /// Whole files.
@@ -27,9 +27,9 @@ pub struct Report {
     pub links: u64,
     /// Of files' content, without holes.
     pub bytes: u64,
-    /// What was not carried.
+    /// Entries that were left out.
     pub skipped: Vec<Skipped>,
-    /// What was not carried beyond those.
+    /// The number of further ones.
     pub skipped_more: u64,
 }
 
@@ -42,7 +42,7 @@ impl Report {
         }
     }
 
-    /// Adds what a further walk carried.
+    /// Adds the report of a further walk.
     pub fn add(&mut self, more: Report) {
         self.files += more.files;
         self.dirs += more.dirs;
@@ -53,7 +53,7 @@ impl Report {
     }
 }
 
-/// What may be carried at most.
+/// Limits of a transfer.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Ceilings {
     /// Per file, holes included.
@@ -66,7 +66,7 @@ impl Ceilings {
     pub(crate) fn admit_file(&self, path: &Path, size: u64) -> Result<(), Trouble> {
         match self.file_bytes {
             Some(most) if size > most => {
-                let what = format!("it has {size} bytes, more than the {most} that a file may have here");
+                let what = format!("it has {size} bytes, more than the {most} allowed for a file");
                 Err(Trouble::Ceiling { what, path: path.to_owned() })
             }
             _ => Ok(()),
@@ -76,7 +76,7 @@ impl Ceilings {
     pub(crate) fn admit_count(&self, path: &Path, count: u64) -> Result<(), Trouble> {
         match self.files {
             Some(most) if count > most => {
-                let what = format!("there are more than the {most} files that may be carried here");
+                let what = format!("there are more than the {most} files allowed in a transfer");
                 Err(Trouble::Ceiling { what, path: path.to_owned() })
             }
             _ => Ok(()),

@@ -11,7 +11,7 @@ use crate::folder::{Folder, os};
 /// No sane `.gitignore` is longer.
 const MAX_RULES: u64 = 1024 * 1024;
 
-/// What the caller wants left out.
+/// The caller's own patterns.
 #[derive(Debug, Clone)]
 pub struct Rules {
     exclude: Gitignore,
@@ -43,8 +43,8 @@ impl Reason {
 }
 
 impl Rules {
-    /// `exclude` has the syntax of a `.gitignore` at the root; with `gitignore`, the tree's own rules hold too. Gives the
-    /// first pattern that cannot be read, and why.
+    /// `exclude` has the syntax of a `.gitignore` at the root; with `gitignore`, the tree's own rules apply too. Fails with
+    /// the first invalid pattern, and why.
     pub fn new(exclude: &[String], gitignore: bool) -> Result<Rules, String> {
         let mut builder = GitignoreBuilder::new("");
         for pattern in exclude {
@@ -54,7 +54,7 @@ impl Rules {
         Ok(Rules { exclude, gitignore, above: Vec::new() })
     }
 
-    /// The rules of a folder above the root hold too, where the tree's own do. To be called for the nearest one first;
+    /// The rules of a folder above the root apply too, where the tree's own do. Call it for the nearest one first;
     /// `down` is the path from it to the root.
     pub fn inherit(&mut self, folder: &Folder, down: &[u8]) {
         if let Some(rules) = self.of(folder) {
@@ -62,7 +62,7 @@ impl Rules {
         }
     }
 
-    /// The rules that a folder brings for what is below it.
+    /// The rules of a folder for what is below it.
     pub(crate) fn of(&self, folder: &Folder) -> Option<Gitignore> {
         if !self.gitignore {
             return None;
@@ -75,7 +75,7 @@ impl Rules {
         file.take(MAX_RULES).read_to_end(&mut text).ok()?;
         let mut builder = GitignoreBuilder::new("");
         for line in String::from_utf8_lossy(&text).lines() {
-            // As git does: a line that is no pattern matches nothing.
+            // As in git: an invalid line matches nothing.
             let _ = builder.add_line(None, line);
         }
         builder.build().ok().filter(|rules| !rules.is_empty())

@@ -8,7 +8,7 @@ use rustix::fs::FileType;
 use crate::folder::{Folder, Trail, file_type};
 use crate::walk::{Kind, Step};
 
-/// The names that a path below a root is made of; `None` when it leads anywhere else.
+/// The names in a path below a root; `None` when it leads elsewhere.
 pub(crate) fn names(path: &[u8]) -> Option<Vec<&[u8]>> {
     let names: Vec<_> = path.split(|byte| *byte == b'/').collect();
     (names.len() < MAX_DEPTH && names.iter().all(|name| is_name(name))).then_some(names)
@@ -39,7 +39,7 @@ impl Selection {
         &self.trail
     }
 
-    /// The next step; `None` when all that was selected so far is told.
+    /// The next step; `None` at the end of what was selected so far.
     pub(crate) fn next(&mut self) -> Option<Step> {
         loop {
             let path = self.paths.front()?.clone();

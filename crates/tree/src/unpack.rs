@@ -1,8 +1,8 @@
-//! From a stream to a folder or a file.
+//! Unpacks a stream to a folder or a file.
 //!
 //! Invariants: nothing outside the target is touched, whatever the stream says and whatever is swapped meanwhile; and
-//! nothing is ever half there. Where the target is new, it appears when all of it is there; where it is a folder already,
-//! each file in it is the old one or the new one.
+//! nothing is ever incomplete. A new target appears when all of it is unpacked; in an existing folder, each file is the old
+//! one or the new one.
 
 use std::fs::Permissions;
 use std::io;
@@ -22,17 +22,17 @@ use crate::report::{Ceilings, Report};
 
 /// How a tree is built.
 pub struct UnpackOptions {
-    /// Whom it belongs to; whom this program runs as when absent.
+    /// The owner; this program's user when absent.
     pub owner: Option<Owner>,
-    /// Permission bits that are taken over. A tree from a stranger must not bring a file that lends its owner's rights.
+    /// Permission bits that are applied. An untrusted tree must not bring setuid files.
     pub mode_mask: u32,
-    /// What may be unpacked at most.
+    /// Limits of the transfer.
     pub ceilings: Ceilings,
     /// Makes the folder that the target goes into, when there is something to put there.
     pub make_parent: fn(&Path, Option<Owner>) -> io::Result<()>,
 }
 
-/// A tree on its way out of a stream. Dropped before it is finished, it leaves nothing half there.
+/// A tree that is being unpacked. Dropped before it is finished, it leaves nothing incomplete.
 pub struct Unpacker {
     target: PathBuf,
     options: UnpackOptions,
@@ -47,9 +47,9 @@ pub struct Unpacker {
 
 /// Where the root goes.
 enum Place {
-    /// A folder that is there.
+    /// An existing folder.
     Existing,
-    /// A folder that is not: made beside its place.
+    /// A new folder: made under another name first.
     New { staging: PathBuf },
     /// A file, in this folder.
     File { folder: Folder },
@@ -58,7 +58,7 @@ enum Place {
 /// A folder on the way down.
 struct Level {
     folder: Folder,
-    /// To be given to it when it is left; a root that was there keeps its own.
+    /// Applied when the folder is complete; an existing root keeps its own.
     meta: Option<Meta>,
 }
 
@@ -66,7 +66,7 @@ impl Unpacker {
     /// Nothing happens before the first bytes come.
     pub fn new(target: &Path, options: UnpackOptions) -> Unpacker {
         Unpacker {
-            // A link at the target itself is the caller's own, and followed.
+            // A link at the target itself is the caller's own: follow it.
             target: target.canonicalize().unwrap_or_else(|_| target.to_owned()),
             defaults: Defaults::new(options.owner),
             options,
@@ -100,12 +100,12 @@ impl Unpacker {
         Ok(())
     }
 
-    /// Makes what is new appear.
+    /// Moves new entries to their final names.
     pub fn finish(mut self) -> Result<Report, Trouble> {
         self.decoder.finish()?;
         if let Some(Place::New { staging }) = &self.place {
             let placed = match renameat_with(CWD, staging, CWD, &self.target, RenameFlags::NOREPLACE) {
-                // Not every file system knows the flag; an empty folder may be replaced then, and nothing else.
+                // Not every file system has the flag; without it, only an empty folder can be replaced.
                 Err(Errno::INVAL | Errno::NOSYS) => renameat(CWD, staging, CWD, &self.target),
                 placed => placed,
             };
@@ -147,7 +147,7 @@ impl Unpacker {
                 let fits = self.draft.as_mut().is_none_or(|draft| draft.skip(length));
                 match fits {
                     true => self.admit_size(),
-                    false => Err(self.ceiling("no file can be so long")),
+                    false => Err(self.ceiling("a file cannot be this long")),
                 }
             }
             Record::Whole => self.commit_draft(),
@@ -169,7 +169,7 @@ impl Unpacker {
                 Ok(())
             }
             Record::Leave => self.leave(),
-            // Never given by the decoder.
+            // The decoder never returns it.
             Record::Data(_) => Ok(()),
         }
     }
@@ -236,7 +236,7 @@ impl Unpacker {
             Err(Errno::EXIST) => false,
             Err(error) => return Err(Trouble::at("make the folder", &path)(error)),
         };
-        // A link there is not followed, wherever it leads.
+        // A link there is not followed.
         let entered = folder.enter(name).map_err(|error| if error == Errno::LOOP { Errno::NOTDIR } else { error });
         let folder = entered.map_err(Trouble::at("make the folder", &path))?;
         if is_new {
@@ -338,7 +338,7 @@ impl Drop for Unpacker {
     }
 }
 
-/// Folders of ours that may not be written to any more are opened up first.
+/// Folders without write permission get it first.
 fn remove_tree(path: &Path) {
     if std::fs::remove_dir_all(path).is_ok() {
         return;

@@ -18,20 +18,20 @@ pub enum Kind {
     Other,
 }
 
-/// What a walk comes across.
+/// A step of a walk.
 #[derive(Debug)]
 pub enum Step {
-    /// Down into a folder, which is where the walk is now.
+    /// Down into a folder, the walk's current one now.
     Enter(Vec<u8>),
-    /// Something in the folder where the walk is.
+    /// An entry of the current folder.
     Entry(Vec<u8>, Kind),
-    /// Something that the walk leaves out, and why.
+    /// An entry that the walk leaves out, and why.
     Skipped(Vec<u8>, String),
     /// Back up.
     Leave,
 }
 
-/// A walk under way. Folders are held open from the root down to where it is.
+/// A walk. All folders from the root down to the current one are open.
 pub struct Walk {
     rules: Rules,
     levels: Vec<Level>,
@@ -53,18 +53,18 @@ impl Level {
 }
 
 impl Walk {
-    /// Begins in `root`, which is not told.
+    /// Begins in `root`, which is no step itself.
     pub fn new(root: Folder, rules: Rules) -> std::io::Result<Walk> {
         let level = Level::new(root, &rules, 0)?;
         Ok(Walk { levels: vec![level], rules, trail: Trail::default() })
     }
 
-    /// The folder where the walk is; `None` when it is over.
+    /// The current folder; `None` at the end.
     pub fn folder(&self) -> Option<&Folder> {
         self.levels.last().map(|level| &level.folder)
     }
 
-    /// The path below the root of a name in the folder where the walk is.
+    /// The path below the root of a name in the current folder.
     pub fn path(&self, name: &[u8]) -> Vec<u8> {
         self.trail.with(name)
     }
@@ -96,7 +96,7 @@ impl Iterator for Walk {
     fn next(&mut self) -> Option<Step> {
         loop {
             let level = self.levels.last_mut()?;
-            // A folder that cannot be read on is over; what was told of it stands.
+            // A folder that cannot be read further ends here; earlier steps stand.
             let Some(Ok(entry)) = level.entries.read() else {
                 self.levels.pop();
                 if self.levels.is_empty() {

@@ -11,12 +11,12 @@ import { inWords } from '../words';
 export const close = command({
   name: 'close',
   summary: 'End sandboxes',
-  about: `Ends sandboxes with everything in them, and prints their ids. A workspace that was opened with --persist stays for the
-next time, unless --data is given.`,
+  about: `Ends sandboxes with everything in them, and prints their ids. Persistent workspaces stay for the next open, unless --data
+is given.`,
   operands: [{ ...SANDBOX_OPERAND, optional: true, many: true }],
   flags: {
-    all: { type: 'boolean', short: 'a', about: 'All of a scope; yours unless told' },
-    data: { type: 'boolean', about: 'Delete persistent workspaces, too' },
+    all: { type: 'boolean', short: 'a', about: 'All of a scope (default: yours)' },
+    data: { type: 'boolean', about: 'Also delete persistent workspaces' },
     scope: SESSION.scope,
     ...JSON_FLAG,
     ...ENGINE,
@@ -26,9 +26,9 @@ next time, unless --data is given.`,
     { line: 'cofferdam close --all --scope workflow:wf_1', about: 'All of a workflow' },
   ],
   async run({ flags, operands }) {
-    if (flags.all && operands.length > 0) throw new UsageError('name sandboxes, or give --all, not both');
+    if (flags.all && operands.length > 0) throw new UsageError('name sandboxes or give --all, not both');
     if (!flags.all && flags.scope !== undefined) throw new UsageError('--scope is for --all');
-    if (!flags.all && operands.length === 0) throw new UsageError('<sandbox> is missing; or give --all');
+    if (!flags.all && operands.length === 0) throw new UsageError('<sandbox> is missing; name one, or give --all');
     const manager = managerFrom(flags);
     const names = flags.all ? await ofScope(manager, scopeFrom(flags.scope) as Scope) : operands;
     const outcomes = await Promise.allSettled(names.map((name) => end(manager, name, flags.data ? false : undefined)));
@@ -36,7 +36,7 @@ next time, unless --data is given.`,
     if (flags.json) printJson({ closed });
     else for (const id of closed) print(id);
     const failures = outcomes.flatMap((outcome) => (outcome.status === 'rejected' ? [outcome.reason] : []));
-    // One that cannot be told in words is a fault of ours.
+    // Bugs are rethrown, for their stack.
     for (const failure of failures) if (inWords(failure) === undefined) throw failure;
     for (const failure of failures) say(inWords(failure) as string);
     return failures.length > 0 ? EXIT.failed : EXIT.ok;

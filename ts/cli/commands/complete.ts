@@ -1,7 +1,7 @@
 /**
- * `cofferdam __complete`: what the completion scripts of shells ask at each Tab.
+ * `cofferdam __complete`: called by the completion scripts of shells at each Tab.
  *
- * Invariant: quick, and silent whatever happens: a person is in the middle of a line.
+ * Invariant: fast, and silent on errors: a person is typing.
  */
 import { setTimeout } from 'node:timers/promises';
 import { type Finder, offer } from '../candidates';
@@ -12,12 +12,12 @@ import { findSandbox } from '../find';
 import { print } from '../print';
 import { scopeFrom } from '../sandbox-options';
 
-/** Longer than a local engine takes; a person does not wait longer for a Tab. */
-const PATIENCE_MS = 1_500;
+/** Longer than a local engine takes, and as long as a person waits. */
+const TIMEOUT_MS = 1_500;
 
 export const complete = command({
   name: '__complete',
-  summary: 'Say what may stand at the cursor, for the completions of shells',
+  summary: 'Print the completions at the cursor, for shells',
   hidden: true,
   tail: { name: 'word', optional: true, many: true },
   flags: {},
@@ -51,8 +51,8 @@ const finder: Finder = {
   },
 };
 
-/** Nothing where it takes too long or cannot be had. */
+/** Undefined if it takes too long or fails. */
 async function quick<T>(ask: () => Promise<T>): Promise<T | undefined> {
-  const late = setTimeout(PATIENCE_MS, undefined);
+  const late = setTimeout(TIMEOUT_MS, undefined);
   return Promise.race([ask(), late]).catch(() => undefined);
 }

@@ -1,13 +1,13 @@
-/** `cofferdam completion`: the script that a shell reads once. What it offers is asked for at each Tab. */
+/** `cofferdam completion`: the script that a shell reads once. It calls `cofferdam __complete` at each Tab. */
 import { command, EXIT } from '../command';
 import { SCRIPTS, SHELLS } from '../completion-scripts';
 import { oneOf } from '../parse';
 
 export const completion = command({
   name: 'completion',
-  summary: 'Print the completions for a shell',
-  about: `Prints a script with which bash, zsh or fish completes commands, options, their values, and sandboxes. The examples
-are lines for the file that the shell reads when it starts.`,
+  summary: 'Print the completion script for a shell',
+  about: `Prints a script with which bash, zsh or fish completes commands, options, values and sandboxes. The examples are lines
+for the startup file of each shell.`,
   operands: [{ name: 'shell', about: SHELLS.join(', '), complete: SHELLS }],
   flags: {},
   examples: [

@@ -1,7 +1,7 @@
 /**
- * `cofferdam cp`: files and folders between the host and a sandbox.
+ * `cofferdam cp`: copies files and folders between the host and a sandbox.
  *
- * A target that is a folder gets the source by its name; `source/.` stands for what is in a folder: as `docker cp` has it.
+ * A target that is a folder gets the source under its name; `source/.` means the content of a folder: as in `docker cp`.
  */
 import { stat } from 'node:fs/promises';
 import { basename, join, posix } from 'node:path';
@@ -10,22 +10,22 @@ import type { TransferOptions, TransferReport } from '../../transfer';
 import { command, EXIT, type Flags, type Given, say, UsageError } from '../command';
 import { ENGINE, managerFrom } from '../engine';
 import { findSandbox } from '../find';
-import { carry } from '../output';
+import { writeChunk } from '../output';
 import { type Place, placeOf } from '../place';
 import { bytes, JSON_FLAG, printJson } from '../print';
 import { ProgressLine } from '../progress-line';
 import { stopSignal, unlessStopped } from '../stop';
 
 const FLAGS = {
-  gitignore: { type: 'boolean', about: 'Leave out what the .gitignore files in a folder say' },
+  gitignore: { type: 'boolean', about: 'Skip what the .gitignore files in a folder name' },
   exclude: {
     type: 'string',
     short: 'x',
     multiple: true,
     value: 'pattern',
-    about: 'Leave this out, as a .gitignore would',
+    about: 'Skip this, as in a .gitignore',
   },
-  sync: { type: 'boolean', about: 'Copy only what is not there already; nothing is removed' },
+  sync: { type: 'boolean', about: 'Copy only what differs; remove nothing' },
   quiet: { type: 'boolean', short: 'q', about: 'Show no progress' },
   ...JSON_FLAG,
   ...ENGINE,
@@ -34,9 +34,9 @@ const FLAGS = {
 export const cp = command({
   name: 'cp',
   summary: 'Copy files and folders into a sandbox or out of it',
-  about: `Copies files and folders between the host and a sandbox, whose paths are written as <sandbox>:<path>, absolute or below
-its workdir. Into a folder that is there, each source comes by its name; source/. stands for what is in a folder. A
-source of - is our standard input, a target of - our standard output, for one file.`,
+  about: `Copies files and folders between the host and a sandbox. Paths in a sandbox are written <sandbox>:<path>, absolute or
+relative to its workdir. In an existing folder, each source gets its own name; source/. means the content of a folder.
+For a single file, a source of - is our standard input, and a target of - our standard output.`,
   operands: [
     { name: 'source', about: 'Paths of the host, or paths in one sandbox', many: true, complete: 'place' },
     { name: 'target', about: 'A path on the other side', complete: 'place' },
@@ -54,7 +54,7 @@ source of - is our standard input, a target of - our standard output, for one fi
     const sources = places.slice(0, -1);
     const name = theSandbox(sources, target);
     if (flags.json && places.some(({ kind }) => kind === 'standard')) {
-      throw new UsageError('--json is for files and folders: with -, standard streams carry the file itself');
+      throw new UsageError('--json cannot be used with -: the standard streams hold the file itself');
     }
     const signal = stopSignal();
     const sandbox = await unlessStopped(findSandbox(managerFrom(flags), name), signal);
@@ -64,23 +64,23 @@ source of - is our standard input, a target of - our standard output, for one fi
       exclude: flags.exclude,
       sync: flags.sync,
       signal,
-      onProgress: flags.quiet ? undefined : (progress) => line.show(far(progress)),
+      onProgress: flags.quiet ? undefined : (progress) => line.show(progressText(progress)),
     };
     const reports: TransferReport[] = [];
     try {
       for (const source of sources) {
-        const report = await carryOne(sandbox, source, target, sources.length > 1, options);
-        if (report) reports.push(report);
+        const done = await copyOne(sandbox, source, target, sources.length > 1, options);
+        if (done) reports.push(done);
       }
     } finally {
       line.finish();
     }
-    tell(reports, flags);
+    report(reports, flags);
     return EXIT.ok;
   },
 });
 
-/** The one sandbox of all places, which is on one side alone. */
+/** The sandbox of all places, which is on one side only. */
 function theSandbox(sources: readonly Place[], target: Place): string {
   const ins = [...sources, target].filter((place) => place.kind === 'sandbox');
   const names = new Set(ins.map(({ sandbox }) => sandbox));
@@ -88,15 +88,15 @@ function theSandbox(sources: readonly Place[], target: Place): string {
   if (name === undefined) throw new UsageError('one side must be in a sandbox, as in default:path');
   const isOut = sources.every(({ kind }) => kind === 'sandbox');
   if (names.size > 1 || (target.kind === 'sandbox') === isOut || (target.kind !== 'sandbox' && !isOut)) {
-    throw new UsageError('one side must be in a sandbox, and the other one here');
+    throw new UsageError('one side must be in a sandbox, and the other on this machine');
   }
   if (sources.length > 1 && [...sources, target].some(({ kind }) => kind === 'standard')) {
-    throw new UsageError('- stands for one file, and there are several');
+    throw new UsageError('- stands for one file, and there are several sources');
   }
   return name;
 }
 
-async function carryOne(
+async function copyOne(
   sandbox: Sandbox,
   source: Place,
   target: Place,
@@ -109,7 +109,7 @@ async function carryOne(
       return undefined;
     }
     const { path } = source as { path: string };
-    // Here and not in the sandbox, where it would be a path of ours that nobody there knows.
+    // Fails here, with an error about the host.
     await stat(path);
     const isFolder = isOneOfMany || target.path.endsWith('/') || (await isSandboxFolder(sandbox, target.path));
     return sandbox.files.upload(path, isFolder ? within(posix.join, target.path, path) : target.path, options);
@@ -123,14 +123,14 @@ async function carryOne(
   return sandbox.files.download(path, isFolder ? within(join, target.path, path) : target.path, options);
 }
 
-/** The place of a source in a folder: by its name, unless its content alone is meant. */
+/** Where a source goes in a folder: under its name, or into the folder itself for `source/.`. */
 function within(together: typeof join, folder: string, source: string): string {
   const name = basename(source);
   return name === '.' || name === '..' || name === '' ? folder : together(folder, name);
 }
 
 async function print(sandbox: Sandbox, path: string): Promise<void> {
-  for await (const data of sandbox.files.stream(path)) await carry({ stream: 'stdout', data });
+  for await (const data of sandbox.files.stream(path)) await writeChunk({ stream: 'stdout', data });
 }
 
 async function isHostFolder(path: string): Promise<boolean> {
@@ -140,14 +140,14 @@ async function isHostFolder(path: string): Promise<boolean> {
   );
 }
 
-/** Also by way of links, which `stat` does not follow. */
+/** Follows links, which `stat` does not. */
 async function isSandboxFolder(sandbox: Sandbox, path: string, links = 8): Promise<boolean> {
   const entry = await sandbox.files.stat(path);
   if (entry?.type !== 'symlink' || links === 0) return entry?.type === 'dir';
   return isSandboxFolder(sandbox, posix.resolve(posix.dirname(entry.path), entry.target ?? ''), links - 1);
 }
 
-function far({
+function progressText({
   files,
   bytes: count,
   totalBytes,
@@ -157,14 +157,14 @@ function far({
   return `${files} ${files === 1 ? 'file' : 'files'}, ${bytes(count)}${of}  ${path}`;
 }
 
-function tell(reports: readonly TransferReport[], flags: Given<typeof FLAGS>): void {
+function report(reports: readonly TransferReport[], flags: Given<typeof FLAGS>): void {
   const sum = (what: 'files' | 'dirs' | 'links' | 'bytes' | 'durationMs') =>
-    reports.reduce((all, report) => all + report[what], 0);
-  const skipped = reports.flatMap((report) => report.skipped);
+    reports.reduce((all, each) => all + each[what], 0);
+  const skipped = reports.flatMap((each) => each.skipped);
   if (flags.json) {
     const [files, dirs, links] = [sum('files'), sum('dirs'), sum('links')];
     printJson({ files, dirs, links, bytes: sum('bytes'), skipped, durationMs: sum('durationMs') });
     return;
   }
-  for (const { path, reason } of skipped) say(`left out: ${path}: ${reason}`);
+  for (const { path, reason } of skipped) say(`skipped ${path}: ${reason}`);
 }

@@ -1,4 +1,4 @@
-/** `cofferdam doctor`: does it work here, and if not, what makes it work. */
+/** `cofferdam doctor`: checks whether sandboxes work on this machine, and how to fix it if not. */
 import { version } from '../../version';
 import { command, EXIT } from '../command';
 import { withoutPasswords } from '../doctor/environment';
@@ -17,23 +17,25 @@ const MARKS: Record<State, readonly [string, Style]> = {
 
 export const doctor = command({
   name: 'doctor',
-  summary: 'Say whether sandboxes work here, and what makes them work',
-  about: `Looks for an engine, at what this machine's kernel allows, at disks and at what was left behind; opens a real sandbox,
-times it and closes it. Whatever is not well comes with the one command that mends it. Ends with 0 when a sandbox
-opens here, with 1 when not.`,
+  summary: 'Check whether sandboxes work on this machine, and how to fix it',
+  about: `Checks the engine, what this machine's kernel allows, disks and leftovers; opens a real sandbox, times it and closes it.
+Each problem comes with one command that fixes it. Exits with 0 if a sandbox opens, else with 1.`,
   flags: {
     image: {
       type: 'string',
       short: 'i',
-      about: 'The image to try; one that is there unless told. None is pulled',
+      about: 'The image to try (default: one that is present); none is pulled',
       complete: 'image',
     },
     ...JSON_FLAG,
     ...ENGINE,
   },
   examples: [
-    { line: 'cofferdam doctor', about: 'Does it work here?' },
-    { line: "cofferdam doctor --json | jq -r '.findings[].cure | values'", about: 'Only what to do' },
+    { line: 'cofferdam doctor', about: 'Does it work on this machine?' },
+    {
+      line: "cofferdam doctor --json | jq -r '.findings[].cure | values'",
+      about: 'Only the commands that fix problems',
+    },
   ],
   async run({ flags }) {
     const { backend, host, image } = flags;

@@ -1,8 +1,8 @@
 /**
- * `cofferdam events`: what happens to sandboxes, whoever made them.
+ * `cofferdam events`: prints what happens to sandboxes, whoever created them.
  *
- * A manager tells of its own sandboxes alone. So those of others are found by looking at all of them again and again, which
- * touches none; what happens within one, its guest tells to a link.
+ * A manager reports events of its own sandboxes only. Those of others are found by listing all sandboxes every second, which
+ * touches none. What happens inside a sandbox, its guest reports to a link.
  */
 import type { SandboxManager } from '../../manager';
 import type { SandboxEvent, SandboxInfo, Scope } from '../../options';
@@ -15,47 +15,44 @@ import { type Change, changesBetween } from '../sandbox-changes';
 import { SESSION, scopeFrom } from '../sandbox-options';
 import { stopSignal } from '../stop';
 
-const LOOK_AGAIN_MS = 1_000;
+const POLL_MS = 1_000;
 
-type Happening = Change | SandboxEvent;
+type AnyEvent = Change | SandboxEvent;
 
 const STYLES: Record<string, Style> = { opened: 'green', lost: 'red', oom: 'red', expiring: 'yellow', closed: 'dim' };
 
 export const events = command({
   name: 'events',
-  summary: 'Tell what happens to sandboxes, as it happens',
-  about: `Without a name: which sandboxes of this engine are opened, paused, resumed, stopped and closed, seen by
-looking each second; nothing is touched, and what opens and closes within a second is missed.
+  summary: 'Print what happens to sandboxes, live',
+  about: `Without a name, prints which sandboxes of this engine are opened, paused, resumed, stopped and closed. It lists
+them every second, touches none, and misses those that open and close within a second.
 
-With names, or of all with --commands: also which commands begin and end in them, that one was killed
-for memory, that a sandbox will soon end, and why it did. That takes a link to each, which a new one has
-within a second, and one that has a link is no orphan: the orphan timeout counts from when this program
-ends. Idle timeouts go on as they would.
+With names, or for all sandboxes with --commands, also prints which commands start and end in them, kills for lack of
+memory, and when and why a sandbox ends. That takes a link to each sandbox, made within a second. A sandbox with a
+link is no orphan: its orphan timeout counts from the end of this program. Idle timeouts are not affected.
 
-Runs until Ctrl-C, or until all sandboxes that were named are gone.`,
+Runs until Ctrl-C, or until all named sandboxes are gone.`,
   operands: [{ ...SANDBOX_OPERAND, optional: true, many: true }],
   flags: {
-    commands: { type: 'boolean', about: 'Also what happens within the sandboxes, of all of them' },
-    scope: { ...SESSION.scope, about: 'Only those of one: workflow:wf_1, agent:… or user:…', group: undefined },
+    commands: { type: 'boolean', about: 'Also what happens inside the sandboxes, for all of them' },
+    scope: { ...SESSION.scope, about: 'Only those of workflow:wf_1, agent:… or user:…', group: undefined },
     ...JSON_FLAG,
     ...ENGINE,
   },
   examples: [
     { line: 'cofferdam events --commands', about: 'What your agents do at the moment' },
-    { line: 'cofferdam events 4f2a --json | jq .command', about: 'Of one sandbox, for a program: a line each' },
+    { line: 'cofferdam events 4f2a --json | jq .command', about: 'One sandbox, for a program: a line per event' },
   ],
   async run({ flags, operands }) {
     const stray = (['commands', 'scope'] as const).find((name) => operands.length > 0 && flags[name] !== undefined);
-    if (stray) throw new UsageError(`--${stray} is for all sandboxes, and some were named`);
+    if (stray) throw new UsageError(`--${stray} cannot be used with named sandboxes`);
     const scope = flags.scope === undefined ? undefined : (scopeFrom(flags.scope) as Scope);
     const signal = stopSignal();
     const manager = managerFrom(flags);
-    const tell = flags.json
-      ? (event: Happening) => printJson(event, 'line')
-      : (event: Happening) => print(lineOf(event));
+    const show = flags.json ? (event: AnyEvent) => printJson(event, 'line') : (event: AnyEvent) => print(lineOf(event));
     const ids = await Promise.all(operands.map(async (name) => (await findInfo(manager, name)).id));
-    if (ids.length > 0) await followNamed(manager, new Set(ids), tell, signal);
-    else await followAll(manager, { scope, withCommands: flags.commands === true }, tell, signal);
+    if (ids.length > 0) await followNamed(manager, new Set(ids), show, signal);
+    else await followAll(manager, { scope, withCommands: flags.commands === true }, show, signal);
     return EXIT.ok;
   },
 });
@@ -64,15 +61,15 @@ Runs until Ctrl-C, or until all sandboxes that were named are gone.`,
 async function followNamed(
   manager: SandboxManager,
   ids: Set<string>,
-  tell: (event: Happening) => void,
+  show: (event: AnyEvent) => void,
   signal: AbortSignal,
 ): Promise<void> {
-  // Before the links, which are asked for what there is a listener for.
+  // Before the links: guests report only while someone listens.
   const stream = manager.events({ signal });
   await Promise.all([...ids].map((id) => manager.get(id)));
   try {
     for await (const event of stream) {
-      if (!isOurDoing(event)) tell(event);
+      if (!isOwn(event)) show(event);
       if (isEnd(event)) ids.delete(event.sandboxId ?? '');
       if (ids.size === 0) return;
     }
@@ -84,68 +81,68 @@ async function followNamed(
 async function followAll(
   manager: SandboxManager,
   { scope, withCommands }: { scope: Scope | undefined; withCommands: boolean },
-  tell: (event: Happening) => void,
+  show: (event: AnyEvent) => void,
   signal: AbortSignal,
 ): Promise<void> {
-  const ended = { byLink: new Set<string>(), byLook: new Set<string>() };
-  if (withCommands) tellAll(manager.events({ signal }), tell, ended).catch(() => {});
+  const ended = { byLink: new Set<string>(), byList: new Set<string>() };
+  if (withCommands) showAll(manager.events({ signal }), show, ended).catch(() => {});
   const linked = new Set<string>();
   const link = (infos: readonly SandboxInfo[]) => {
     if (!withCommands) return;
     for (const { id, state } of infos) {
       if (state !== 'running' || linked.has(id)) continue;
       linked.add(id);
-      // One that is only starting is tried again at the next look; one that went away is seen to be gone.
+      // One that is still starting is tried again at the next poll; one that is gone is reported as closed.
       manager.get(id).catch(() => linked.delete(id));
     }
   };
   let before = await manager.list({ scope });
   link(before);
-  while (await pause(LOOK_AGAIN_MS, signal)) {
+  while (await pause(POLL_MS, signal)) {
     const now = await manager.list({ scope });
     link(now);
     for (const change of changesBetween(before, now)) {
       if (ended.byLink.delete(change.sandboxId)) continue;
-      if (isEnd(change)) ended.byLook.add(change.sandboxId);
-      tell(change);
+      if (isEnd(change)) ended.byList.add(change.sandboxId);
+      show(change);
     }
     before = now;
   }
 }
 
-/** Whichever is first tells that a sandbox has ended, the link to it or a look at the list; the other one does not. */
-async function tellAll(
+/** The end of a sandbox is reported once: by its link or by the list, whichever is first. */
+async function showAll(
   stream: AsyncIterable<SandboxEvent>,
-  tell: (event: Happening) => void,
-  ended: { byLink: Set<string>; byLook: Set<string> },
+  show: (event: AnyEvent) => void,
+  ended: { byLink: Set<string>; byList: Set<string> },
 ): Promise<void> {
   for await (const event of stream) {
     if (isEnd(event) && event.sandboxId) {
-      if (ended.byLook.delete(event.sandboxId)) continue;
+      if (ended.byList.delete(event.sandboxId)) continue;
       ended.byLink.add(event.sandboxId);
     }
-    if (!isOurDoing(event)) tell(event);
+    if (!isOwn(event)) show(event);
   }
 }
 
-function isEnd({ type }: Happening): boolean {
+function isEnd({ type }: AnyEvent): boolean {
   return type === 'closed' || type === 'lost';
 }
 
-/** That we found it is nobody's news. */
-function isOurDoing({ type }: SandboxEvent): boolean {
+/** Caused by our own link. */
+function isOwn({ type }: SandboxEvent): boolean {
   return type === 'resumed';
 }
 
-function lineOf({ type, at, sandboxId, key, ...details }: Happening): string {
+function lineOf({ type, at, sandboxId, key, ...details }: AnyEvent): string {
   const known = Object.entries(details).filter(([, value]) => value !== undefined && value !== null && value !== false);
-  const shown = known.map(([name, value]) => `${name}=${shownValue(value)}`);
+  const shown = known.map(([name, value]) => `${name}=${valueText(value)}`);
   const style = STYLES[type];
   const word = type.padEnd(13);
   return [at.toISOString(), style ? paint(style, word) : word, sandboxId, key, ...shown].filter(Boolean).join(' ');
 }
 
-function shownValue(value: unknown): string {
+function valueText(value: unknown): string {
   if (typeof value === 'number') return String(Math.round(value * 10) / 10);
   if (value instanceof Date) return value.toISOString();
   return typeof value === 'string' && /^[\w./:@-]+$/.test(value) ? value : JSON.stringify(value);

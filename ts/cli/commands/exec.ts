@@ -1,8 +1,8 @@
 /**
- * `cofferdam exec`: a command in a sandbox, as if it ran here. What it prints comes byte by byte, and its exit code is ours.
+ * `cofferdam exec`: runs a command in a sandbox as if it ran here: exact output, same exit code.
  *
- * Invariant: unless it is detached, nothing of the command outlives this program; one that is killed leaves it to the guest,
- * which ends it soon after.
+ * Invariant: unless it is detached, the command does not outlive this program. If this program is killed, the guest ends the
+ * command soon after.
  */
 import type { Process } from '../../process';
 import type { Sandbox } from '../../sandbox';
@@ -10,29 +10,29 @@ import { command, EXIT, type Flags, type Given, UsageError } from '../command';
 import { exitCodeOf, notStarted } from '../ended';
 import { ENGINE, managerFrom } from '../engine';
 import { findSandbox, SANDBOX_OPERAND } from '../find';
-import { carry } from '../output';
+import { writeChunk } from '../output';
 import { pairs, time } from '../parse';
 import { JSON_FLAG, print, printJson } from '../print';
 import { Stopped, stopSignal, unlessStopped } from '../stop';
 
-/** Of each stream, where the whole result is asked for. */
+/** Of each stream, with --json. */
 const MAX_OUTPUT_BYTES = 16 * 1024 * 1024;
 
-/** What shells say of a command whose reader went away. */
-const CUT_OFF = 141;
+/** As in shells: SIGPIPE. */
+const READER_GONE = 141;
 
 const FLAGS = {
-  stdin: { type: 'boolean', short: 'i', about: 'Give it our standard input; without, it has none' },
-  cwd: { type: 'string', short: 'w', value: 'folder', about: 'Where it runs; the workdir unless told' },
+  stdin: { type: 'boolean', short: 'i', about: 'Pass our standard input to it (default: none)' },
+  cwd: { type: 'string', short: 'w', value: 'folder', about: 'Where it runs (default: the workdir)' },
   env: {
     type: 'string',
     short: 'e',
     multiple: true,
     value: 'NAME=value',
-    about: 'A variable; NAME alone takes yours',
+    about: 'Environment variable; NAME alone takes your value',
   },
-  user: { type: 'string', short: 'u', value: 'uid[:gid]', about: 'As whom it runs: a number or a name in the image' },
-  timeout: { type: 'string', short: 't', value: 'time', about: 'End it after so long: 90s, 30m; never unless told' },
+  user: { type: 'string', short: 'u', value: 'uid[:gid]', about: 'Its user: a uid or a name in the image' },
+  timeout: { type: 'string', short: 't', value: 'time', about: 'End it after this long: 90s, 30m (default: never)' },
   detach: { type: 'boolean', short: 'd', about: 'Leave it running and print its id, for cofferdam logs' },
   ...JSON_FLAG,
   ...ENGINE,
@@ -41,23 +41,24 @@ const FLAGS = {
 export const exec = command({
   name: 'exec',
   summary: 'Run a command in a sandbox',
-  about: `Runs a command in a sandbox. What it prints comes as it is printed, byte by byte; its exit code is ours, 128+n when a
-signal ended it. One word goes through the sandbox's shell; several are run as they are. Ctrl-C ends the command with
-all that it started.`,
+  about: `Runs a command in a sandbox, prints its output as it arrives, and exits with its exit code, or with 128+n if a signal
+ended it. A single word runs in the sandbox's shell; several run as they are. Ctrl-C ends the command with everything it
+started.`,
   operands: [SANDBOX_OPERAND],
-  tail: { name: 'command', about: 'A line for the shell, or a program and its arguments', many: true },
+  tail: { name: 'command', about: 'A shell command, or a program and its arguments', many: true },
   flags: FLAGS,
   examples: [
     {
       line: "cofferdam exec default 'ls -la | head'",
-      about: 'A line for the shell, in the session "default" of yours',
+      about: 'A shell command, in your session "default"',
     },
     { line: 'cofferdam exec sbx_1f0 python -m pytest -x', about: 'A program and its arguments' },
-    { line: 'tar c src | cofferdam exec -i default tar x', about: 'Our standard input' },
+    { line: 'tar c src | cofferdam exec -i default tar x', about: 'With our standard input' },
     { line: 'cofferdam exec -d default python -m http.server', about: 'Leave it running' },
   ],
   async run({ flags, operands: [name = ''], tail }) {
-    if (flags.detach && flags.stdin) throw new UsageError('--stdin is not for --detach: nobody stays to pass it on');
+    if (flags.detach && flags.stdin)
+      throw new UsageError('--stdin is not for --detach: this program does not stay to pass it on');
     const options = {
       cwd: flags.cwd,
       env: pairs('--env', flags.env),
@@ -100,19 +101,19 @@ async function live(sandbox: Sandbox, line: Line, options: Options, { stdin, tim
   const started = await sandbox.spawn(line, options);
   try {
     const fed = stdin ? feed(started) : started.end();
-    // What is left of our input when the command has ended is nobody's.
+    // Input that is left when the command ends is dropped.
     fed.catch(() => {});
-    await unlessStopped(carryAll(started), signal);
+    await unlessStopped(writeAll(started), signal);
     return exitCodeOf(await unlessStopped(started.wait(), signal), timeout);
   } catch (error) {
     await started.kill().catch(() => {});
-    if (error instanceof Stopped && error.signal === 'SIGPIPE') return CUT_OFF;
+    if (error instanceof Stopped && error.signal === 'SIGPIPE') return READER_GONE;
     throw error;
   }
 }
 
-async function carryAll(started: Process): Promise<void> {
-  for await (const chunk of started) await carry(chunk);
+async function writeAll(started: Process): Promise<void> {
+  for await (const chunk of started) await writeChunk(chunk);
 }
 
 async function feed(started: Process): Promise<void> {

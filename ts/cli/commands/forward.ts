@@ -1,4 +1,4 @@
-/** `cofferdam forward`: ports of a sandbox on this machine's own loopback, for as long as the program runs. */
+/** `cofferdam forward`: ports of a sandbox on this machine's loopback address, while the program runs. */
 import { SandboxError } from '../../errors';
 import type { SandboxManager } from '../../manager';
 import type { Sandbox } from '../../sandbox';
@@ -9,9 +9,9 @@ import { pause } from '../pause';
 import { JSON_FLAG, print, printJson } from '../print';
 import { stopSignal } from '../stop';
 
-const LOOK_AGAIN_MS = 100;
+const POLL_MS = 100;
 
-/** How the kernel's tables call a socket that somebody listens at. */
+/** State of a listening socket in the kernel's tables. */
 const LISTENING = '0A';
 
 interface Ports {
@@ -22,21 +22,25 @@ interface Ports {
 export const forward = command({
   name: 'forward',
   summary: 'Reach a port of a sandbox from this machine',
-  about: `Listens on 127.0.0.1 and carries every connection into the sandbox, through the guest: its network may
-be off, and nobody else on your network can reach it. Runs until Ctrl-C, and then ends its connections;
-fails when the sandbox is gone. Its addresses are printed as soon as they are there.`,
+  about: `Listens on 127.0.0.1 and forwards every connection into the sandbox, through the guest: the sandbox needs no
+network access, and no one else on your network can connect. Runs until Ctrl-C, and then closes its connections;
+fails when the sandbox is gone. Prints each address as soon as it is ready.`,
   operands: [
     SANDBOX_OPERAND,
-    { name: '[hostPort:]port', about: 'A port of the sandbox; any free port of this machine unless told', many: true },
+    {
+      name: '[hostPort:]port',
+      about: 'A port of the sandbox, and one of this machine (default: any free port)',
+      many: true,
+    },
   ],
   flags: {
-    wait: { type: 'boolean', about: 'Print an address only when somebody listens in the sandbox' },
+    wait: { type: 'boolean', about: 'Print an address only once a program listens in the sandbox' },
     ...JSON_FLAG,
     ...ENGINE,
   },
   examples: [
     { line: 'cofferdam forward web 8000', about: 'Any port here to port 8000 there' },
-    { line: 'cofferdam forward web 3000:3000 5432 --wait', about: 'Several, when there are servers' },
+    { line: 'cofferdam forward web 3000:3000 5432 --wait', about: 'Several ports, once their servers listen' },
   ],
   async run({ flags, operands: [name = '', ...words] }) {
     const wanted = words.map(portsFrom);
@@ -44,13 +48,13 @@ fails when the sandbox is gone. Its addresses are printed as soon as they are th
     const manager = managerFrom(flags);
     const { id } = await findInfo(manager, name);
     const gone = whenGone(manager, id);
-    // Nobody waits for it yet.
+    // Not awaited yet.
     gone.catch(() => {});
     const sandbox = await manager.get(id);
     const serving = Promise.all(
       wanted.map(async ({ port, hostPort }) => {
         const { hostPort: given, url } = await sandbox.forward(port, { hostPort });
-        if (flags.wait) await untilHeard(sandbox, port, signal);
+        if (flags.wait) await untilListening(sandbox, port, signal);
         if (signal.aborted) return;
         if (flags.json) printJson({ sandboxId: sandbox.id, port, hostPort: given, url }, 'line');
         else print(`${url} → ${port}`);
@@ -62,7 +66,7 @@ fails when the sandbox is gone. Its addresses are printed as soon as they are th
       else signal.addEventListener('abort', () => resolve(), { once: true });
     });
     await Promise.race([gone, stopped]);
-    // What it made is closed with it, connections too; the sandbox is not its own.
+    // Closes its connections; the sandbox was opened by others, and stays.
     await manager.close();
     return EXIT.ok;
   },
@@ -72,34 +76,37 @@ function portsFrom(word: string): Ports {
   const [, hostPort, port] = /^(?:(\d+):)?(\d+)$/.exec(word) ?? [];
   const isPort = (text: string) => Number(text) >= 1 && Number(text) <= 65_535;
   if (port === undefined || !isPort(port) || (hostPort !== undefined && !isPort(hostPort))) {
-    throw new UsageError(`${JSON.stringify(word)} is no port: give 8000, or 3000:8000 for port 3000 of this machine`);
+    throw new UsageError(
+      `${JSON.stringify(word)} is not a port: give 8000, or 3000:8000 for port 3000 of this machine`,
+    );
   }
   return { port: Number(port), ...(hostPort === undefined ? {} : { hostPort: Number(hostPort) }) };
 }
 
-/** Rejects when the sandbox is no more. */
+/** Rejects when the sandbox is gone. */
 async function whenGone(manager: SandboxManager, id: string): Promise<never> {
-  for await (const { type, sandboxId, reason } of manager.events()) {
-    if (sandboxId !== id || (type !== 'closed' && type !== 'lost')) continue;
+  for await (const event of manager.events()) {
+    if (event.sandboxId !== id || (event.type !== 'closed' && event.type !== 'lost')) continue;
+    const { reason } = event;
     if (reason === 'manager-closed') break;
     throw new SandboxError('SANDBOX_LOST', `the sandbox ${id} is gone: ${reason}`, { reason });
   }
   return new Promise(() => {});
 }
 
-/** By the kernel's own tables, which need no program in the sandbox to be read. */
-async function untilHeard(sandbox: Sandbox, port: number, signal: AbortSignal): Promise<void> {
+/** Reads the kernel's tables, which needs no program in the sandbox. */
+async function untilListening(sandbox: Sandbox, port: number, signal: AbortSignal): Promise<void> {
   const local = `:${port.toString(16).toUpperCase().padStart(4, '0')}`;
-  const hears = (line: string) => {
+  const isListening = (line: string) => {
     const [, address, , state] = line.trim().split(/\s+/);
     return state === LISTENING && address?.endsWith(local);
   };
-  let isTold = false;
+  let isReported = false;
   for (;;) {
     const tables = ['/proc/net/tcp', '/proc/net/tcp6'].map((path) => sandbox.files.readText(path).catch(() => ''));
-    if ((await Promise.all(tables)).some((table) => table.split('\n').some(hears))) return;
-    if (!isTold) say(`waiting until somebody listens at port ${port} in ${sandbox.id}`);
-    isTold = true;
-    if (!(await pause(LOOK_AGAIN_MS, signal))) return;
+    if ((await Promise.all(tables)).some((table) => table.split('\n').some(isListening))) return;
+    if (!isReported) say(`waiting until a program listens on port ${port} in ${sandbox.id}`);
+    isReported = true;
+    if (!(await pause(POLL_MS, signal))) return;
   }
 }

@@ -1,4 +1,4 @@
-/** `cofferdam ls`: which sandboxes there are. */
+/** `cofferdam ls`: lists sandboxes. */
 import type { Scope } from '../../options';
 import { command, EXIT } from '../command';
 import { ENGINE, managerFrom } from '../engine';
@@ -8,12 +8,12 @@ import { SESSION, scopeFrom } from '../sandbox-options';
 export const ls = command({
   name: 'ls',
   summary: 'List sandboxes',
-  about: `Lists the sandboxes of all programs and people, oldest first. Those that are ready for nobody yet, and those that are
-stopped, of which only the workspace is there, are listed with --all.`,
+  about: `Lists the sandboxes of all programs and users, oldest first. With --all, also warm ones, which are not in use yet, and
+stopped ones, of which only the workspace is left.`,
   flags: {
-    all: { type: 'boolean', short: 'a', about: 'Also those that are warm or stopped' },
-    quiet: { type: 'boolean', short: 'q', about: 'Ids alone' },
-    scope: { ...SESSION.scope, about: 'Only those of a workflow:…, an agent:… or a user:…' },
+    all: { type: 'boolean', short: 'a', about: 'Also warm and stopped ones' },
+    quiet: { type: 'boolean', short: 'q', about: 'Print only ids' },
+    scope: { ...SESSION.scope, about: 'Only those of workflow:…, agent:… or user:…' },
     ...JSON_FLAG,
     ...ENGINE,
   },

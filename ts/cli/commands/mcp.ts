@@ -1,8 +1,8 @@
 /**
- * `cofferdam mcp`: sandboxes for MCP clients, over standard input and output or over HTTP.
+ * `cofferdam mcp`: serves sandboxes to MCP clients, over standard input and output or over HTTP.
  *
- * When it ends, by the client or by a signal, its clients' sandboxes are closed; one that is shared by scope stays for its
- * orphan timeout, for others may be at work in it.
+ * When it ends, by the client or by a signal, its clients' sandboxes are closed. One that is shared by scope stays for its
+ * orphan timeout, because others may use it.
  */
 import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
@@ -25,17 +25,17 @@ const FLAGS = {
   network: SANDBOX.network,
   scope: {
     ...SESSION.scope,
-    about: 'Share it with all who name the same: workflow:wf_1; else each client has its own',
+    about: 'Share it with all programs that name the same: workflow:wf_1 (default: one per client)',
   },
   mode: {
     type: 'string',
     value: MODES.join('|'),
-    about: 'code: a sandbox that stays (unless told); compute: one-shot runs alone',
+    about: 'code: a sandbox that stays open; compute: one-shot runs only (default: code)',
     complete: MODES,
   },
   include: { type: 'string', multiple: true, value: 'tool,…', about: 'Only these tools' },
   http: { type: 'boolean', about: 'Listen on http://127.0.0.1:8808/mcp', group: http },
-  port: { type: 'string', about: 'Another port; 0 for any that is free', group: http },
+  port: { type: 'string', about: 'Another port; 0 for any free one', group: http },
   host: { type: 'string', value: 'address', about: 'Another address; one beyond loopback needs a token', group: http },
   'token-file': {
     type: 'string',
@@ -48,20 +48,20 @@ const FLAGS = {
     type: 'string',
     multiple: true,
     value: 'name',
-    about: 'A name by which clients call the server',
+    about: 'A host name that clients may use for the server',
     group: http,
   },
   'allowed-origin': {
     type: 'string',
     multiple: true,
     value: 'url',
-    about: 'Let pages of this origin call the server',
+    about: 'Allow web pages of this origin',
     group: http,
   },
   'client-idle': {
     type: 'string',
     value: 'time',
-    about: 'A client is gone after so long without a request: 30m unless told',
+    about: 'Drop a client after this long without a request (default: 30m)',
     group: http,
   },
 } as const satisfies Flags;
@@ -71,11 +71,11 @@ const FOR_HTTP = ['port', 'host', 'token-file', 'allowed-host', 'allowed-origin'
 export const mcp = command({
   name: 'mcp',
   summary: 'Serve sandboxes to MCP clients',
-  about: `Gives an MCP client a Linux sandbox: over standard input and output, or over HTTP with --http.
-The engine is found as the docker command finds it (DOCKER_HOST, docker contexts).`,
+  about: `Gives an MCP client a Linux sandbox, over standard input and output, or over HTTP with --http. The engine is found as the
+docker command finds it (DOCKER_HOST, docker contexts).`,
   flags: FLAGS,
   examples: [
-    { line: 'cofferdam mcp --image python', about: 'What an MCP client starts' },
+    { line: 'cofferdam mcp --image python', about: 'For an MCP client to start' },
     { line: 'cofferdam mcp --http --port 8808', about: 'One server for several clients' },
   ],
   async run({ flags: { http, ...given } }) {
@@ -89,7 +89,7 @@ The engine is found as the docker command finds it (DOCKER_HOST, docker contexts
       include: given.include?.flatMap((names) => names.split(',').map((name) => name.trim())),
     };
     const server = await load();
-    // Whatever a tool may come to ask for: the person who started the program said no.
+    // Holds for every tool: the person who started the program decides.
     const manager = managerFrom({}, { policy: { network: context.network ? 'allow' : 'deny' } });
     const signal = stopSignal();
     const onError = (error: Error) => say(error.message);
@@ -108,7 +108,7 @@ The engine is found as the docker command finds it (DOCKER_HOST, docker contexts
       if (!signal.aborted) await once(signal, 'abort');
       await listening.close();
     } else {
-      if (process.stdin.isTTY) say('this is for MCP clients, which speak to it here; try --help');
+      if (process.stdin.isTTY) say('waiting for an MCP client on standard input; for help, try --help');
       await server.serveStdio(manager, { ...context, signal, onError });
     }
     if (context.scope === undefined) await manager.close();
@@ -116,7 +116,7 @@ The engine is found as the docker command finds it (DOCKER_HOST, docker contexts
   },
 });
 
-/** The server, whose SDK is not installed with this package. */
+/** Loads the server, whose SDK is not a dependency of this package. */
 async function load(): Promise<typeof import('../../mcp')> {
   try {
     return await import('../../mcp/index.js');
@@ -130,7 +130,7 @@ async function load(): Promise<typeof import('../../mcp')> {
   }
 }
 
-/** Not an option of its own: other users of the machine can read command lines. */
+/** Not an option: other users of the machine can read command lines. */
 async function tokenFrom(file: string | undefined): Promise<string | undefined> {
   if (file === undefined) return process.env[TOKEN] || undefined;
   try {

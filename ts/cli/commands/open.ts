@@ -1,4 +1,4 @@
-/** `cofferdam open`: a session's sandbox for the commands that follow, made where it is not there. */
+/** `cofferdam open`: opens a session's sandbox for the commands that follow, or creates it. */
 import type { OpenOptions } from '../../options';
 import { command, EXIT, type Flags, say, UsageError } from '../command';
 import { ENGINE, managerFrom, orNothing } from '../engine';
@@ -8,17 +8,17 @@ import { PullDisplay } from '../pull-display';
 import { openFrom, pullFrom, SANDBOX, SESSION, scopeFrom } from '../sandbox-options';
 import { stopSignal } from '../stop';
 
-/** No program stays linked to it between two commands: the API's own five minutes would be too short for a coffee. */
+/** No program is linked to it between two commands: the API's default of five minutes would be too short for people. */
 const KEEP = '30m';
 
 const { group } = SESSION.scope;
 const what = SANDBOX.image.group;
 
 const FLAGS = {
-  session: { type: 'string', short: 's', value: 'name', about: 'Which of its sessions; "default" unless told', group },
+  session: { type: 'string', short: 's', value: 'name', about: 'Name within the scope (default: default)', group },
   scope: SESSION.scope,
-  keep: { type: 'string', value: 'time', about: `End it after so long without use: 2h, never; ${KEEP} unless told` },
-  lifetime: { type: 'string', value: 'time', about: 'End it after so long in any case; 4h unless told' },
+  keep: { type: 'string', value: 'time', about: `End it after this long without use: 2h, never (default: ${KEEP})` },
+  lifetime: { type: 'string', value: 'time', about: 'End it after this long in any case (default: 4h)' },
   timeout: { type: 'string', short: 't', value: 'time', about: 'How long opening may take' },
   ...JSON_FLAG,
   ...SANDBOX,
@@ -26,24 +26,28 @@ const FLAGS = {
     type: 'string',
     short: 'w',
     value: 'folder',
-    about: 'Where commands run; /workspace unless told',
+    about: 'Where commands run (default: /workspace)',
     group: what,
   },
   user: {
     type: 'string',
     short: 'u',
     value: 'uid[:gid]',
-    about: 'As whom commands run: a number or a name',
+    about: 'The command user: a uid or a name in the image',
     group: what,
   },
-  persist: { type: 'boolean', about: 'Keep the workdir for the next time when it is closed', group: what },
-  'read-only': { type: 'boolean', about: 'Only the workdir and /tmp may be written', group: what },
+  persist: {
+    type: 'boolean',
+    about: 'Make the workdir a persistent workspace, which outlives the sandbox',
+    group: what,
+  },
+  'read-only': { type: 'boolean', about: 'Make everything read-only except the workdir and /tmp', group: what },
   label: { type: 'string', short: 'l', multiple: true, value: 'name=value', about: 'For your own use', group: what },
-  init: { type: 'string', value: 'command', about: 'A line for the shell, run once when it is made', group: what },
+  init: { type: 'string', value: 'command', about: 'Shell command to run once in a new sandbox', group: what },
   pull: {
     type: 'string',
     value: 'missing|always|never',
-    about: 'When to pull the image; missing unless told',
+    about: 'When to pull the image (default: missing)',
     group: what,
     complete: ['missing', 'always', 'never'],
   },
@@ -52,22 +56,22 @@ const FLAGS = {
 
 export const open = command({
   name: 'open',
-  summary: 'Open a sandbox, or find the one that is open, and print its id',
-  about: `Prints the id of a session's sandbox, and makes the sandbox where there is none. It stays when this program ends:
-cofferdam close ends it, or its own time limits do.`,
+  summary: "Open a session's sandbox, and print its id",
+  about: `Prints the id of a session's sandbox, and creates the sandbox if there is none. It stays when this program ends, until
+cofferdam close or one of its timeouts ends it.`,
   flags: FLAGS,
   examples: [
-    { line: 'cofferdam open --image python', about: 'The session "default" of yours' },
+    { line: 'cofferdam open --image python', about: 'Your session "default"' },
     {
       line: 'id=$(cofferdam open -s build -i node --persist --keep 8h --lifetime 10h)',
-      about: 'A session by name, for a working day',
+      about: 'A named session, for a working day',
     },
-    { line: 'cofferdam open --scope workflow:wf_1 --json', about: 'That of a workflow, for a program' },
+    { line: 'cofferdam open --scope workflow:wf_1 --json', about: 'A session of a workflow, for a program' },
   ],
   async run({ flags }) {
     if (flags.session === 'isolated') {
       throw new UsageError(
-        '--session isolated ends with the program that opened it, which is this one. Give it a name',
+        '--session isolated ends with the program that opened it, which is this one; give it another name',
       );
     }
     const keepMs = time('--keep', flags.keep);
@@ -98,9 +102,7 @@ cofferdam close ends it, or its own time limits do.`,
     if (!sandbox.created && (keepMs !== undefined || lifetimeMs !== undefined)) {
       await sandbox.extend({ idleTimeoutMs: keepMs, maxLifetimeMs: lifetimeMs });
       if (keepMs !== undefined) {
-        say(
-          'it was open already. Used, it stays as you say; with no program at it, as long as was said when it was made',
-        );
+        say('it was open already: --keep sets its idle timeout, and its orphan timeout stays as it was');
       }
     }
     if (flags.json) printJson({ ...(await sandbox.info()), created: sandbox.created });

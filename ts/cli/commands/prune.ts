@@ -7,13 +7,13 @@ import { JSON_FLAG, print, printJson } from '../print';
 export const prune = command({
   name: 'prune',
   summary: 'Remove what dead programs and older versions left',
-  about: `Removes sandboxes that were never started or did not remove themselves, and what belongs to them. What a living program
-uses is not touched; persistent workspaces and cached packages are only removed when asked for.`,
+  about: `Removes sandboxes that never started or did not remove themselves, and what belongs to them. What a running program uses
+is not touched. Persistent workspaces and cached packages are removed only on request.`,
   flags: {
-    'dry-run': { type: 'boolean', short: 'n', about: 'Say what would be removed, and do nothing' },
-    volumes: { type: 'boolean', about: 'Persistent workspaces, too, that no sandbox uses: their data is gone then' },
-    packages: { type: 'boolean', about: 'Cached packages, too, that no sandbox uses' },
-    'older-than': { type: 'string', value: 'time', about: 'Only what was made at least so long ago: 12h, 7d' },
+    'dry-run': { type: 'boolean', short: 'n', about: 'Report what would be removed, and remove nothing' },
+    volumes: { type: 'boolean', about: 'Also persistent workspaces that no sandbox uses; their files are lost' },
+    packages: { type: 'boolean', about: 'Also cached packages that no sandbox uses' },
+    'older-than': { type: 'string', value: 'time', about: 'Only what is at least this old: 12h, 7d' },
     ...JSON_FLAG,
     ...ENGINE,
   },
@@ -21,7 +21,7 @@ uses is not touched; persistent workspaces and cached packages are only removed 
     { line: 'cofferdam prune --dry-run', about: 'Look first' },
     {
       line: 'cofferdam prune --volumes --packages --older-than 7d',
-      about: 'All that was made more than a week ago, and is not in use now',
+      about: 'Everything older than a week that is not in use',
     },
   ],
   async run({ flags }) {

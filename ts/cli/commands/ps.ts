@@ -1,5 +1,6 @@
-/** `cofferdam ps`: what was started in a sandbox through the API. */
+/** `cofferdam ps`: lists the commands that were started in a sandbox through the API. */
 import type { ProcessInfo } from '../../options';
+import { ellipsized } from '../columns';
 import { command, EXIT } from '../command';
 import { ENGINE, managerFrom } from '../engine';
 import { findSandbox, SANDBOX_OPERAND } from '../find';
@@ -7,16 +8,16 @@ import { JSON_FLAG, print, printJson, span, table } from '../print';
 
 export const ps = command({
   name: 'ps',
-  summary: 'List what was started in a sandbox',
-  about: `Lists the commands that were started in a sandbox, with those that ended lately. Whatever else runs there is shown by
+  summary: 'List the commands that were started in a sandbox',
+  about: `Lists the commands that were started in a sandbox, including those that ended recently. To see all its processes, use
 cofferdam exec <sandbox> ps.`,
   operands: [SANDBOX_OPERAND],
   flags: {
-    quiet: { type: 'boolean', short: 'q', about: 'Ids alone' },
+    quiet: { type: 'boolean', short: 'q', about: 'Print only ids' },
     ...JSON_FLAG,
     ...ENGINE,
   },
-  examples: [{ line: 'cofferdam ps default', about: 'In the session "default" of yours' }],
+  examples: [{ line: 'cofferdam ps default', about: 'In your session "default"' }],
   async run({ flags, operands: [name = ''] }) {
     const sandbox = await findSandbox(managerFrom(flags), name);
     const processes = (await sandbox.processes()).sort((a, b) => a.startedAt.getTime() - b.startedAt.getTime());
@@ -36,5 +37,5 @@ function row({ execId, pid, command, startedAt, exitCode }: ProcessInfo): string
 function oneLine(text: string): string {
   const line = text.replaceAll(/\s+/g, ' ').trim();
   const limit = process.stdout.isTTY ? 60 : 200;
-  return line.length > limit ? `${line.slice(0, limit - 1)}…` : line;
+  return ellipsized(line, limit);
 }

@@ -1,4 +1,4 @@
-/** `cofferdam pull`: an image, ahead of the sandbox that needs it. */
+/** `cofferdam pull`: pulls an image before a sandbox needs it. */
 import { command, EXIT } from '../command';
 import { ENGINE, managerFrom } from '../engine';
 import { print, printJson } from '../print';
@@ -8,15 +8,15 @@ import { stopSignal } from '../stop';
 export const pull = command({
   name: 'pull',
   summary: 'Pull an image',
-  about: `Pulls an image, so that the first sandbox does not wait for it, and prints its whole name. How far it has come is shown
-on standard error: bars on a terminal, else a line for each change.`,
+  about: `Pulls an image, so that the first sandbox need not wait for it, and prints its full name. Progress goes to standard error:
+bars on a terminal, else a line per change.`,
   operands: [{ name: 'image', about: 'linux, python, node or any image', complete: 'image' }],
   flags: {
     quiet: { type: 'boolean', short: 'q', about: 'Show no progress' },
-    json: { type: 'boolean', about: 'For programs: a line of JSON for each step' },
+    json: { type: 'boolean', about: 'Print a line of JSON per step' },
     ...ENGINE,
   },
-  examples: [{ line: 'cofferdam pull python', about: 'What --image python stands for' }],
+  examples: [{ line: 'cofferdam pull python', about: 'The image of --image python' }],
   async run({ flags, operands: [image = ''] }) {
     const display = flags.quiet || flags.json ? undefined : new PullDisplay(process.stderr);
     let resolved = image;

@@ -1,20 +1,20 @@
-/** `cofferdam run`: a program in a sandbox of its own, which is gone afterwards. */
+/** `cofferdam run`: runs a program in a sandbox of its own, which is removed afterwards. */
 import type { RunResult } from '../../options';
 import { writeArtifacts } from '../artifacts';
 import { command, EXIT, type Flags, say, UsageError } from '../command';
 import { exitCodeOf, notStarted } from '../ended';
 import { ENGINE, managerFrom, orNothing } from '../engine';
-import { carry } from '../output';
+import { writeChunk } from '../output';
 import { oneOf, pairs, time } from '../parse';
 import { JSON_FLAG, printJson } from '../print';
 import { filesFrom, programOf, RUNTIMES } from '../program-file';
 import { limitsFrom, packagesFrom, SANDBOX } from '../sandbox-options';
 import { stopSignal } from '../stop';
 
-/** Of each stream, in JSON. */
+/** Of each stream, with --json. */
 const MAX_OUTPUT_BYTES = 16 * 1024 * 1024;
 
-/** Each; the API itself brings back no more than this in all. */
+/** Each; the API itself returns no more than this in all. */
 const MAX_ARTIFACT_BYTES = 256 * 1024 * 1024;
 
 const MAX_ARTIFACTS = 10_000;
@@ -22,22 +22,22 @@ const MAX_ARTIFACTS = 10_000;
 const inOut = 'Files';
 
 const FLAGS = {
-  code: { type: 'string', short: 'c', about: 'The program itself' },
+  code: { type: 'string', short: 'c', about: 'The source of the program' },
   runtime: {
     type: 'string',
     short: 'r',
     value: RUNTIMES.join('|'),
-    about: "What runs it; by the file's extension or first line, else python",
+    about: "What runs it (default: by the file's extension or first line, else python)",
     complete: RUNTIMES,
   },
-  timeout: { type: 'string', short: 't', value: 'time', about: 'End it after so long: 30s, never; 2m unless told' },
+  timeout: { type: 'string', short: 't', value: 'time', about: 'End it after this long: 30s, never (default: 2m)' },
   ...JSON_FLAG,
   file: {
     type: 'string',
     short: 'f',
     multiple: true,
     value: 'path[=name]',
-    about: 'Put a file or a folder into the workdir, by its path from here unless told',
+    about: 'Copy a file or a folder into the workdir (default name: its relative path)',
     group: inOut,
     complete: 'file',
   },
@@ -46,28 +46,28 @@ const FLAGS = {
     short: 'a',
     multiple: true,
     value: 'glob',
-    about: "Bring back what fits, of what it left in the workdir: 'out/**/*.png'",
+    about: "Copy back files of the workdir that match: 'out/**/*.png'",
     group: inOut,
   },
   out: {
     type: 'string',
     short: 'o',
     value: 'folder',
-    about: 'Where to; here unless told',
+    about: 'Where to copy them (default: the current folder)',
     group: inOut,
     complete: 'folder',
   },
-  force: { type: 'boolean', about: 'Replace files that are there; they are kept unless told', group: inOut },
+  force: { type: 'boolean', about: 'Replace existing files', group: inOut },
   ...SANDBOX,
-  image: { ...SANDBOX.image, about: "Any image that has the runtime; the runtime's own unless told" },
+  image: { ...SANDBOX.image, about: "Any image that has the runtime (default: the runtime's own)" },
   ...ENGINE,
 } as const satisfies Flags;
 
 export const run = command({
   name: 'run',
-  summary: 'Run a program in a sandbox of its own, which is gone afterwards',
-  about: `Runs a program in a sandbox of its own and prints what it prints, as it comes. Its exit code is ours. Files go in with
---file and come back with --artifact; nothing else is shared with this machine.`,
+  summary: 'Run a program in a sandbox of its own, which is removed afterwards',
+  about: `Runs a program in a sandbox of its own, prints its output as it arrives, and exits with its exit code. --file copies files
+in, --artifact copies them back; nothing else is shared with this machine.`,
   operands: [
     {
       name: 'file',
@@ -79,7 +79,7 @@ export const run = command({
   tail: { name: 'args', about: 'Its arguments, best after --', optional: true, many: true },
   flags: FLAGS,
   examples: [
-    { line: "cofferdam run --code 'print(6 * 7)'", about: 'Python, unless told' },
+    { line: "cofferdam run --code 'print(6 * 7)'", about: 'Python by default' },
     { line: 'cofferdam run main.py -- --verbose input.csv', about: 'A file and its arguments' },
     {
       line: "cofferdam run plot.py --file data.csv --package pip:matplotlib --artifact '*.png' --out plots",
@@ -94,7 +94,7 @@ export const run = command({
     }
     const runtime = flags.runtime === undefined ? undefined : oneOf('--runtime', RUNTIMES, flags.runtime);
     if (flags.code === undefined && file === undefined && process.stdin.isTTY) {
-      throw new UsageError('what shall run? Give a file, --code, or - for standard input');
+      throw new UsageError('nothing to run: give a file, --code, or - for standard input');
     }
     const program = flags.code === undefined ? await programOf(file ?? '-', runtime) : { runtime, code: flags.code };
     const request = {
@@ -111,11 +111,11 @@ export const run = command({
       maxOutputBytes: MAX_OUTPUT_BYTES,
       maxArtifactBytes: MAX_ARTIFACT_BYTES,
       maxArtifacts: MAX_ARTIFACTS,
-      // JSON is one document, at the end.
+      // JSON is one document, printed at the end.
       ...(flags.json ? {} : { onStdout: printing('stdout'), onStderr: printing('stderr') }),
     };
     const signal = stopSignal();
-    // It is nobody's to find again: should we be killed, it ends soon.
+    // No one could find it again: if we are killed, it ends soon.
     const manager = managerFrom(flags, process.env.COFFERDAM_ORPHAN_TIMEOUT ? {} : { orphanTimeoutMs: 10_000 });
     try {
       const result = await orNothing(manager, manager.run(request), signal);
@@ -130,12 +130,12 @@ export const run = command({
 
 type Where = { readonly out?: string; readonly force?: boolean };
 
-/** As fast as it is read from us, and no faster. */
+/** Prints as fast as our reader reads. */
 function printing(stream: 'stdout' | 'stderr') {
-  return (text: string) => carry({ stream, data: Buffer.from(text) });
+  return (text: string) => writeChunk({ stream, data: Buffer.from(text) });
 }
 
-/** Where no folder was named, files are in the JSON itself. */
+/** Without --out, the files are in the JSON itself. */
 async function asJson(result: RunResult, where: Where): Promise<{ isWhole: boolean }> {
   if (where.out !== undefined) {
     const { artifacts, isWhole } = await writeOut(result, where);
@@ -150,10 +150,10 @@ async function asJson(result: RunResult, where: Where): Promise<{ isWhole: boole
   return { isWhole: result.artifacts.every(({ omitted }) => omitted === undefined) };
 }
 
-/** Says whether all files that were asked for are there. */
+/** `isWhole`: whether all requested files were written. */
 async function writeOut(result: RunResult, { out = '.', force }: Where) {
   const artifacts = await writeArtifacts(result.artifacts, out, force ? 'replace' : 'keep');
   const left = artifacts.filter(({ file }) => file === null);
-  for (const { path, omitted } of left) say(`left out: ${path}: ${omitted}`);
+  for (const { path, omitted } of left) say(`skipped ${path}: ${omitted}`);
   return { artifacts, isWhole: left.length === 0 };
 }

@@ -1,4 +1,4 @@
-/** `cofferdam setup`: what an administrator does once, where ordinary users may not make user namespaces. */
+/** `cofferdam setup`: run once by an administrator where ordinary users cannot create user namespaces. */
 import { call, callSite } from '../../internal/call';
 import { addon } from '../../internal/native';
 import { command, EXIT } from '../command';
@@ -6,15 +6,15 @@ import { JSON_FLAG, print, printJson } from '../print';
 
 export const setup = command({
   name: 'setup',
-  summary: 'Let ordinary users have sandboxes without a container engine (as root, once)',
-  about: `Installs the helper that makes sandboxes without a container engine at a fixed place, and, where the machine has
-AppArmor, a profile that lets that program, and no other, make user namespaces. Needed once per version on Ubuntu
-23.10 and later.`,
+  summary: 'Allow ordinary users sandboxes without a container engine (run once, as root)',
+  about: `Installs the helper that creates sandboxes without a container engine at a fixed path and, if the machine has AppArmor, a
+profile that allows this program, and no other, to create user namespaces. Needed once per version on Ubuntu 23.10 and
+later.`,
   flags: {
     root: {
       type: 'string',
       value: 'folder',
-      about: 'A machine that is not running yet, such as an image that is being built; / unless told',
+      about: 'Root folder of another system, such as an image being built (default: /)',
       complete: 'folder',
     },
     ...JSON_FLAG,
@@ -25,7 +25,7 @@ AppArmor, a profile that lets that program, and no other, make user namespaces. 
     if (flags.json) printJson({ helper, profile: profile ?? null });
     else {
       print(`helper   ${helper}`);
-      print(`profile  ${profile ?? 'none: there is no AppArmor here, and none is needed'}`);
+      print(`profile  ${profile ?? 'none: this machine has no AppArmor, and needs none'}`);
     }
     return EXIT.ok;
   },

@@ -1,7 +1,7 @@
 /**
- * `cofferdam shell`: a terminal in a sandbox, as if it were here.
+ * `cofferdam shell`: a terminal in a sandbox, as if it were local.
  *
- * Invariant: a sandbox that was made for the shell alone goes with it. Where this program is killed, its lease sees to that.
+ * Invariant: a sandbox that was created for the shell ends with it. If this program is killed, its lease ends it.
  */
 import type { SandboxManager } from '../../manager';
 import type { OpenOptions, SandboxManagerOptions } from '../../options';
@@ -19,10 +19,10 @@ import { keysFrom } from '../terminal/detach-keys';
 import { LocalTerminal } from '../terminal/local-terminal';
 import { pastAndPresent } from '../terminal/past';
 
-/** A person at work is no reason to end a sandbox for its age; one whose program was killed has nobody. */
+/** No maximum lifetime while a person works in it; a short orphan timeout in case this program is killed. */
 const OWN_LEASE = { maxLifetimeMs: 0, orphanTimeoutMs: 10_000 };
 
-/** Nothing is linked to a session between two visits; as long as `cofferdam open` keeps one. */
+/** No program is linked to a session between two visits. The same time as in `cofferdam open`. */
 const SESSION_LEASE = { orphanTimeoutMs: 30 * 60_000 };
 
 const FLAGS = {
@@ -30,51 +30,49 @@ const FLAGS = {
     type: 'string',
     short: 's',
     value: 'name',
-    about: 'In a session of yours, made if need be, which stays for 30 min after you',
+    about: 'Use one of your sessions, or create it; it stays for 30 min after you leave',
   },
-  user: { type: 'string', short: 'u', about: 'Whom to be: uid[:gid], or a name in the image' },
-  workdir: { type: 'string', short: 'w', value: 'folder', about: 'Where to begin; the workspace unless told' },
-  join: { type: 'string', value: 'execId', about: 'Come back to a terminal that goes on' },
+  user: { type: 'string', short: 'u', about: 'Your user: uid[:gid], or a name in the image' },
+  workdir: { type: 'string', short: 'w', value: 'folder', about: 'Where to start (default: the workdir)' },
+  join: { type: 'string', value: 'execId', about: 'Reattach to a running terminal' },
   'detach-keys': {
     type: 'string',
     value: 'keys',
-    about: 'What leaves a shell without ending it; ctrl-],d unless told, or none',
+    about: 'Keys that detach from a shell without ending it, or none (default: ctrl-],d)',
   },
   ...SANDBOX,
   ...ENGINE,
 } as const satisfies Flags;
 
-/** Of a sandbox that is there already, they were decided by whoever made it. */
-const OF_A_NEW_ONE = ['session', 'image', 'network', 'cpus', 'memory', 'pids', 'package'] as const;
+/** Options that apply only when a sandbox is created. */
+const FOR_NEW_ONE = ['session', 'image', 'network', 'cpus', 'memory', 'pids', 'package'] as const;
 
 export const shell = command({
   name: 'shell',
   summary: 'Open a terminal in a sandbox',
-  about: `Without a sandbox, a new one is made for the shell, and closed when you leave. All keys go to the
-sandbox, Ctrl-C and Ctrl-Z too, and the exit code is that of the shell. TERM and COLORTERM are passed
-on, and LANG where the sandbox has none; --env goes before all of them.
+  about: `Without a sandbox, creates one for the shell, and closes it when you leave. All keys go to the sandbox, including
+Ctrl-C and Ctrl-Z, and the exit code is that of the shell. TERM and COLORTERM are passed on, and LANG if the sandbox
+has none; --env overrides them.
 
-In a sandbox that stays, Ctrl-] and then d, within a second, leaves the shell running; --join comes
-back to it. When this program is ended by a signal, a shell that it opened ends too; one that it came
-back to goes on.
+In an existing sandbox or a session, Ctrl-] and then d within a second detaches and leaves the shell running; --join
+reattaches to it. If a signal ends this program, a shell that it opened ends too; one that it joined keeps running.
 
-Your terminal is put back as it was, whatever happens, unless this program is killed with SIGKILL: then
-type "reset". A sandbox of its own ends 10 s after such a kill (COFFERDAM_ORPHAN_TIMEOUT), and does not
-end for its age.`,
+Your terminal is restored in any case, except when this program is killed with SIGKILL: then type "reset". The sandbox
+of its own then ends after 10 s (COFFERDAM_ORPHAN_TIMEOUT). It has no maximum lifetime.`,
   operands: [{ ...SANDBOX_OPERAND, optional: true }],
-  tail: { name: 'command', about: "What to run instead of the user's own shell", optional: true, many: true },
+  tail: { name: 'command', about: "What to run instead of the user's shell", optional: true, many: true },
   flags: FLAGS,
   examples: [
-    { line: 'cofferdam shell --image python', about: 'A new sandbox, gone when you leave' },
-    { line: 'cofferdam shell 4f2a', about: 'Look into the sandbox of an agent, by the beginning of its id' },
-    { line: 'cofferdam shell -- vi notes.txt', about: 'Any program that wants a terminal' },
+    { line: 'cofferdam shell --image python', about: 'A new sandbox, closed when you leave' },
+    { line: 'cofferdam shell 4f2a', about: 'In the sandbox of an agent, by a prefix of its id' },
+    { line: 'cofferdam shell -- vi notes.txt', about: 'Any program that needs a terminal' },
   ],
   async run({ flags, operands: [name], tail }) {
     check(flags, name, tail);
-    if (!LocalTerminal.isThere) {
+    if (!LocalTerminal.isAvailable) {
       const what = process.stdin.isTTY ? 'output' : 'input';
       const instead = name === undefined ? 'cofferdam run' : `cofferdam exec ${name} …`;
-      throw new UsageError(`a shell needs a terminal, and standard ${what} is none. For scripts: ${instead}`);
+      throw new UsageError(`a shell needs a terminal, and standard ${what} is not one. For scripts: ${instead}`);
     }
     const detachKeys = keysFrom('--detach-keys', flags['detach-keys'] ?? 'ctrl-],d');
     const signal = stopSignal();
@@ -86,7 +84,7 @@ end for its age.`,
     let leaving: Leaving | undefined;
     try {
       terminal = await join(sandbox, local, flags, tail, { isOwn, signal });
-      local.seize();
+      local.take();
       const output = flags.join === undefined ? terminal : pastAndPresent(sandbox, flags.join);
       if (flags.join !== undefined) await redraw(terminal, local);
       const keys = isOwn ? Buffer.alloc(0) : detachKeys;
@@ -94,34 +92,35 @@ end for its age.`,
     } catch (error) {
       throw error instanceof HungUp ? new Stopped('SIGHUP') : error;
     } finally {
-      // Nobody could come back to it; and what was opened by others is theirs to end. It is under way before a terminal that
-      // takes nothing any more could hold us up.
+      // Ends what no one could reattach to; what others opened stays. Starts before the local terminal is awaited, which may
+      // be stuck.
       const isLeft = leaving === undefined && flags.join === undefined;
       const ended = isOwn ? sandbox.close() : isLeft ? terminal?.close() : undefined;
-      await local.settle();
+      await local.drain();
       local.release();
       await ended?.catch(() => {});
     }
     if (leaving.how === 'exited') return leaving.exitCode;
-    const there = (['backend', 'host'] as const).flatMap((flag) => (flags[flag] ? [` --${flag} ${flags[flag]}`] : []));
-    say(`it goes on; come back with: cofferdam shell ${sandbox.id} --join ${terminal.execId}${there.join('')}`);
+    const engine = (['backend', 'host'] as const).flatMap((flag) => (flags[flag] ? [` --${flag} ${flags[flag]}`] : []));
+    say(`detached; to reattach: cofferdam shell ${sandbox.id} --join ${terminal.execId}${engine.join('')}`);
     return EXIT.ok;
   },
 });
 
 function check(flags: Given<typeof FLAGS>, name: string | undefined, tail: readonly string[]): void {
-  const decided = OF_A_NEW_ONE.find((flag) => flags[flag] !== undefined);
-  if (name !== undefined && decided) throw new UsageError(`--${decided} is for a new sandbox, and ${name} is there`);
+  const decided = FOR_NEW_ONE.find((flag) => flags[flag] !== undefined);
+  if (name !== undefined && decided)
+    throw new UsageError(`--${decided} is for a new sandbox, and ${name} already exists`);
   if (flags.session === 'isolated') {
-    throw new UsageError('--session isolated is nobody’s to find again: leave it out, or give it a name');
+    throw new UsageError('--session isolated cannot be found again: leave it out, or give it a name');
   }
   if (flags.join === undefined) return;
-  if (name === undefined) throw new UsageError('--join is for a terminal in a sandbox: name the sandbox');
+  if (name === undefined) throw new UsageError('--join needs a sandbox: name the sandbox');
   const stray = tail.length > 0 ? 'a command' : (['user', 'workdir', 'env'] as const).find((flag) => flags[flag]);
-  if (stray) throw new UsageError(`--join comes back to what runs there: ${stray} cannot be given`);
+  if (stray) throw new UsageError(`--join reattaches to what runs there: ${stray} cannot be given`);
 }
 
-/** What the environment says goes before. */
+/** Environment variables take precedence. */
 function lease(own: SandboxManagerOptions): SandboxManagerOptions {
   const { COFFERDAM_ORPHAN_TIMEOUT, COFFERDAM_MAX_LIFETIME } = process.env;
   return {
@@ -158,20 +157,20 @@ async function join(
   });
 }
 
-/** What programs must know of a terminal. A sandbox that knows its language also has it, which ours may not be there. */
+/** What programs need to know of a terminal. Our LANG may not exist in the sandbox, so its own takes precedence. */
 async function environment(sandbox: Sandbox): Promise<Record<string, string>> {
   const { TERM, COLORTERM, LANG } = process.env;
-  const knows = LANG
+  const hasLang = LANG
     ? await sandbox.exec(['printenv', 'LANG']).then(
         ({ ok }) => ok,
         () => false,
       )
     : true;
-  const known = Object.entries({ TERM, COLORTERM, LANG: knows ? undefined : LANG });
+  const known = Object.entries({ TERM, COLORTERM, LANG: hasLang ? undefined : LANG });
   return Object.fromEntries(known.filter((entry): entry is [string, string] => Boolean(entry[1])));
 }
 
-/** Programs draw their screen anew when its size changes, and only then. */
+/** Programs redraw their screen only when its size changes. */
 async function redraw(terminal: Terminal, local: LocalTerminal): Promise<void> {
   const { cols, rows } = local.size;
   await terminal.resize({ cols, rows: Math.max(1, rows - 1) });

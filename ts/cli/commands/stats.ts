@@ -1,4 +1,4 @@
-/** `cofferdam stats`: what sandboxes use, as they use it. */
+/** `cofferdam stats`: shows what sandboxes use, live. */
 import { SandboxError } from '../../errors';
 import type { SandboxInfo, Scope } from '../../options';
 import { command, EXIT, UsageError } from '../command';
@@ -13,28 +13,27 @@ import { type Usage, UsageMeter } from '../usage-meter';
 
 const HEADINGS = ['SANDBOX', 'CPU', 'MEMORY', 'PIDS', 'WORKSPACE', 'READ', 'WRITTEN', 'KEY'];
 
-/** Between the two looks that a share of a processor needs. */
-const FIRST_LOOK_MS = 250;
+/** Between the first two polls, which the share of a processor needs. */
+const FIRST_POLL_MS = 250;
 
 export const stats = command({
   name: 'stats',
   summary: 'Show what sandboxes use, live',
-  about: `All that run, those of a scope, or those that are named. In a terminal, the table is drawn again each
-second until Ctrl-C; into a pipe, it is printed once, or with --follow each second. 100% is one
-processor.
+  about: `Shows all running sandboxes, those of a scope, or the named ones. On a terminal, the table is redrawn every second
+until Ctrl-C; in a pipe, it is printed once, or every second with --follow. 100% is one processor.
 
-To look is not activity: idle sandboxes end as they would. But looking takes a link to each, and one
-that has a link is no orphan: the orphan timeout counts from when this program ends.`,
+This is no activity for idle timeouts. But it takes a link to each sandbox, and a sandbox with a link is no orphan:
+its orphan timeout counts from the end of this program.`,
   operands: [{ ...SANDBOX_OPERAND, optional: true, many: true }],
   flags: {
-    once: { type: 'boolean', about: 'Print it once, also in a terminal' },
+    once: { type: 'boolean', about: 'Print it once, even on a terminal' },
     follow: {
       type: 'boolean',
       short: 'f',
-      about: 'Go on, also into a pipe; a line each time with --json',
+      about: 'Continue, even in a pipe; with --json, a line each time',
     },
-    scope: { ...SESSION.scope, about: 'Only those of one: workflow:wf_1, agent:… or user:…', group: undefined },
-    interval: { type: 'string', value: 'seconds', about: 'How often; 1 unless told' },
+    scope: { ...SESSION.scope, about: 'Only those of workflow:wf_1, agent:… or user:…', group: undefined },
+    interval: { type: 'string', value: 'seconds', about: 'How often (default: 1)' },
     ...JSON_FLAG,
     ...ENGINE,
   },
@@ -43,7 +42,7 @@ that has a link is no orphan: the orphan timeout counts from when this program e
     { line: 'cofferdam stats --json | jq ".[].memoryBytes"', about: 'Once, for a program' },
   ],
   async run({ flags, operands }) {
-    if (flags.once && flags.follow) throw new UsageError('--once and --follow do not go together');
+    if (flags.once && flags.follow) throw new UsageError('--once and --follow exclude each other');
     const intervalMs = secondsFrom(flags.interval ?? '1') * 1000;
     const isLive = !flags.once && !flags.json && process.stdout.isTTY === true;
     const signal = stopSignal();
@@ -52,12 +51,12 @@ that has a link is no orphan: the orphan timeout counts from when this program e
     const ids = new Set(named.map(({ id }) => id));
     const scope = flags.scope === undefined ? undefined : (scopeFrom(flags.scope) as Scope);
     const meter = new UsageMeter(manager, { scope, ids });
-    await meter.look();
+    await meter.poll();
     const screen = isLive ? new LiveTable() : undefined;
     try {
-      let isOn = await pause(Math.min(FIRST_LOOK_MS, intervalMs), signal);
+      let isOn = await pause(Math.min(FIRST_POLL_MS, intervalMs), signal);
       while (isOn) {
-        const usage = await meter.look();
+        const usage = await meter.poll();
         if (ids.size > 0 && usage.length === 0) throw gone(named);
         if (screen) screen.draw(tableOf(usage));
         else if (flags.json) printJson(usage.map(toJson), flags.follow ? 'line' : 'document');
@@ -81,7 +80,7 @@ function secondsFrom(given: string): number {
 
 function gone(named: readonly SandboxInfo[]): SandboxError {
   const ids = named.map(({ id }) => id).join(', ');
-  return new SandboxError('SANDBOX_LOST', `${ids}: none of them runs any more. Try: cofferdam ls`, { ids });
+  return new SandboxError('SANDBOX_LOST', `${ids}: no longer running. Try: cofferdam ls`, { ids });
 }
 
 function tableOf(usage: readonly Usage[]): string {

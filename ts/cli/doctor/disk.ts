@@ -1,4 +1,4 @@
-/** Room where engines and sandboxes keep things: bytes, and names for files. */
+/** Free space where engines and sandboxes store data: bytes and inodes. */
 import { existsSync } from 'node:fs';
 import { statfs } from 'node:fs/promises';
 import { release, tmpdir } from 'node:os';
@@ -6,7 +6,7 @@ import path from 'node:path';
 import type { EngineInfo } from '../../options';
 import { bytes } from '../print';
 import { isPodman } from './engine';
-import { type Finding, ok, unwell } from './finding';
+import { type Finding, faulty, ok } from './finding';
 import { within } from './time-limit';
 
 const LIMIT_MS = 3_000;
@@ -15,7 +15,7 @@ const MiB = 1024 ** 2;
 const LITTLE = { bytes: 1024 * MiB, inodes: 10_000 };
 const NONE = { bytes: 32 * MiB, inodes: 100 };
 
-/** A folder, whether sandboxes open without room in it, and what makes room. */
+/** A folder, whether sandboxes need space in it, and what frees space. */
 interface Place {
   readonly id: string;
   readonly what: string;
@@ -28,7 +28,7 @@ export async function disk(docker: EngineInfo | undefined, namespaces: EngineInf
   return Promise.all([...engines(docker), ...ours(namespaces), temporary()].map(look));
 }
 
-/** Only what is on this very machine can be looked at. */
+/** Only folders on this machine can be checked. */
 function engines(info: EngineInfo | undefined): Place[] {
   const { host = '', dataRoot, kernel } = info?.abilities ?? {};
   if (!info || typeof dataRoot !== 'string' || kernel !== release()) return [];
@@ -62,18 +62,17 @@ async function look({ id, what, folder, isNeeded, cure }: Place): Promise<Findin
     // btrfs and others count no inodes.
     const few = (most: number) => files > 0 && ffree < most;
     if (free < NONE.bytes || few(NONE.inodes)) {
-      const full =
-        free < NONE.bytes ? room : `no file can be made any more in ${folder} (${what}): it is out of inodes`;
-      return unwell(isNeeded ? 'problem' : 'warning', 'Disk', id, `the disk is full: ${full}`, cure, facts);
+      const full = free < NONE.bytes ? room : `no file can be created in ${folder} (${what}): it is out of inodes`;
+      return faulty(isNeeded ? 'problem' : 'warning', 'Disk', id, `the disk is full: ${full}`, cure, facts);
     }
-    if (free < LITTLE.bytes) return unwell('warning', 'Disk', id, `little room: ${room}`, cure, facts);
+    if (free < LITTLE.bytes) return faulty('warning', 'Disk', id, `little space: ${room}`, cure, facts);
     if (few(LITTLE.inodes)) {
-      const text = `room for ${ffree} more files only in ${folder} (${what})`;
-      return unwell('warning', 'Disk', id, text, cure, facts);
+      const text = `room for only ${ffree} more files in ${folder} (${what})`;
+      return faulty('warning', 'Disk', id, text, cure, facts);
     }
     return ok('Disk', id, room, facts);
   } catch (error) {
-    return unwell('warning', 'Disk', id, `${folder} (${what}): ${(error as Error).message}`, `df -h ${folder}`, {
+    return faulty('warning', 'Disk', id, `${folder} (${what}): ${(error as Error).message}`, `df -h ${folder}`, {
       folder,
     });
   }

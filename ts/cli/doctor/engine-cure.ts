@@ -1,10 +1,10 @@
-/** The command that mends an engine which cannot be used. */
+/** The command that fixes an engine that cannot be used. */
 import { readFileSync, statSync } from 'node:fs';
 import type { EngineAttempt } from '../../options';
 import { userName } from '../user-name';
 import { asRoot, has, installing, isRoot, service, unsetting } from './machine';
 
-/** Where there is nothing to try at all. */
+/** If no engine was found at all. */
 export function cureOfNoEngine(): string {
   if (has('dockerd')) return service('start', 'docker');
   if (has('podman')) return service('start', 'podman.socket');
@@ -29,7 +29,7 @@ export function cureOf(attempt: EngineAttempt): string {
   }
 }
 
-/** Whoever named an engine that cannot be meant takes the name back. */
+/** Removes the setting that names a wrong engine. */
 function elsewhere({ source }: EngineAttempt): string {
   if (source === 'DOCKER_HOST') return unsetting('DOCKER_HOST');
   if (source.startsWith('context ')) {
@@ -38,7 +38,7 @@ function elsewhere({ source }: EngineAttempt): string {
   return source === 'option' ? 'npx cofferdam doctor' : cureOfNoEngine();
 }
 
-/** A place where the machine's own service listens. */
+/** A socket of the machine's own service. */
 function isUsual(host: string): boolean {
   return /^unix:\/\/(\/var)?\/run\/(docker|podman\/podman|user\/\d+\/docker|user\/\d+\/podman\/podman)\.sock$/.test(
     host,
@@ -53,12 +53,12 @@ function cureOfDenied(host: string): string {
   if (host.includes('podman') && !isRoot) return service('start', 'podman.socket');
   const group = groupOf(host.replace(/^unix:\/\//, ''));
   if (group === undefined) return asRoot('npx cofferdam doctor');
-  // Who was added to a group has it in new logins only.
+  // A new group member gets the group only at the next login.
   if (group.members.includes(userName())) return `newgrp ${group.name}`;
   return `${asRoot(`usermod -aG ${group.name} $USER`)} && newgrp ${group.name}`;
 }
 
-/** The group that may open a socket, unless it is root's own. */
+/** The group that may open a socket, unless it is root's. */
 function groupOf(socket: string): { name: string; members: string[] } | undefined {
   try {
     const { gid, mode } = statSync(socket);

@@ -1,23 +1,23 @@
-/** The order in which doctor looks at a machine, and what it concludes. */
+/** Checks a machine in order, and draws a conclusion. */
 import { backendOf } from '../../internal/backend';
 import { SandboxManager } from '../../manager';
 import type { EngineInfo, SandboxManagerOptions } from '../../options';
 import { disk } from './disk';
 import { attemptsOf, engineFound, engineMissing } from './engine';
-import { environment, ignoreRefused } from './environment';
+import { environment, ignoreInvalid } from './environment';
 import { type Finding, GROUPS } from './finding';
 import { leftovers, type Trial, trial } from './sandboxes';
 import { milliseconds, within } from './time-limit';
-import { groundHere, namespacesFound, namespacesMissing } from './user-namespaces';
+import { kernelSupport, namespacesFound, namespacesMissing } from './user-namespaces';
 import { versions } from './versions';
 
-/** Several places may each take the five seconds that an engine has for its first answer, and Podman thinks long. */
+/** Each place may take the five seconds that an engine has for its first answer, and Podman is slow. */
 const INFO_MS = 45_000;
 const CLOSE_MS = 15_000;
 
 type Backend = 'docker' | 'namespaces';
 
-/** A backend that was asked what it is. */
+/** A backend, and its answer to `info()`. */
 type Asked = { manager: SandboxManager } & ({ info: EngineInfo } | { error: Error });
 
 export interface Wanted {
@@ -28,10 +28,10 @@ export interface Wanted {
 }
 
 export interface Diagnosis {
-  /** Whether a sandbox opens here. */
+  /** Whether a sandbox opens. */
   readonly ok: boolean;
   readonly verdict: string;
-  /** What a program gets that asks for no backend in particular; `null` when none. */
+  /** The backend of a program that names none; `null` if there is none. */
   readonly backend: Backend | null;
   readonly findings: readonly Finding[];
   readonly engines: { readonly docker: EngineInfo | null; readonly namespaces: EngineInfo | null };
@@ -39,17 +39,17 @@ export interface Diagnosis {
 
 export async function examine(wanted: Wanted): Promise<Diagnosis> {
   const findings = versions();
-  // Without the addon, or on a Node that lacks what we use, nothing else can be asked.
+  // Without the addon, or on an old Node, nothing else can be checked.
   if (findings.some(({ state }) => state === 'problem')) {
     return conclude([...findings, ...environment(), ...(await disk(undefined, undefined))], undefined, {}, {});
   }
   findings.push(...environment());
-  ignoreRefused(findings);
+  ignoreInvalid(findings);
   const backend = backendOf(wanted.backend, wanted.host, process.env);
   const options = wanted.host === undefined ? {} : { docker: { host: wanted.host } };
   const [docker, namespaces] = await Promise.all([
     backend === 'namespaces' ? undefined : ask({ ...options, backend: 'docker' }, wanted.stop),
-    // Elsewhere there are none, which is worth a word only where somebody asks for them.
+    // Other systems have none, which is reported only if they are named.
     backend === 'docker' || (backend === 'auto' && process.platform !== 'linux')
       ? undefined
       : ask({ backend: 'namespaces' }, wanted.stop),
@@ -64,7 +64,7 @@ export async function examine(wanted: Wanted): Promise<Diagnosis> {
       if (!asked || !('info' in asked)) continue;
       const name = asked.info.backend as Backend;
       const isNeeded = chosen === name;
-      // An image is named for the backend that programs get; the other one need not have it.
+      // The image is for the backend that programs get; the other one need not have it.
       const image = isNeeded ? wanted.image : undefined;
       const tried = await trial(asked.manager, asked.info, { isNeeded, image, host: wanted.host, stop: wanted.stop });
       trials[name] = tried;
@@ -77,7 +77,7 @@ export async function examine(wanted: Wanted): Promise<Diagnosis> {
   }
 }
 
-/** With short leases: even a doctor that is killed leaves nothing for long. */
+/** With short leases, so that a doctor that is killed leaves nothing for long. */
 async function ask(options: SandboxManagerOptions, stop: AbortSignal): Promise<Asked> {
   const leases = { idleTimeoutMs: 120_000, maxLifetimeMs: 300_000, orphanTimeoutMs: 10_000 };
   const manager = new SandboxManager({ ...options, ...leases, telemetry: false });
@@ -90,7 +90,7 @@ async function ask(options: SandboxManagerOptions, stop: AbortSignal): Promise<A
 }
 
 async function close(manager: SandboxManager): Promise<void> {
-  // What could not be reached has nothing to close.
+  // A backend that could not be reached has nothing to close.
   await within(CLOSE_MS, 'closing', manager.close()).catch(() => {});
 }
 
@@ -98,7 +98,7 @@ function infoOf(asked: Asked | undefined): EngineInfo | undefined {
   return asked && 'info' in asked ? asked.info : undefined;
 }
 
-/** As `backend: 'auto'` chooses: an engine where one answers; one that is named is used or refused. */
+/** As `backend: 'auto'`: an engine if one answers. An engine that is named is used or nothing is. */
 function choose(docker: Asked | undefined, namespaces: Asked | undefined): Backend | undefined {
   if (docker && 'info' in docker) return 'docker';
   const isNamed = docker && 'error' in docker && attemptsOf(docker.error).some(({ source }) => source !== 'default');
@@ -113,12 +113,12 @@ function ofEngine(docker: Asked | undefined, chosen: Backend | undefined): Findi
 
 function ofNamespaces(namespaces: Asked | undefined, chosen: Backend | undefined): Finding[] {
   if (!namespaces) return [];
-  const ground = groundHere();
-  if ('info' in namespaces) return namespacesFound(namespaces.info, ground);
-  return namespacesMissing(severity(chosen), namespaces.error, ground);
+  const support = kernelSupport();
+  if ('info' in namespaces) return namespacesFound(namespaces.info, support);
+  return namespacesMissing(severity(chosen), namespaces.error, support);
 }
 
-/** What is missing is a problem only where nothing else stands in. */
+/** A missing backend is a problem only if there is no other. */
 function severity(chosen: Backend | undefined): 'warning' | 'problem' {
   return chosen === undefined ? 'problem' : 'warning';
 }
@@ -141,7 +141,7 @@ function conclude(
       ? `sandboxes open here with ${chosen} in ${milliseconds(timings.openMs)}; exec takes ${milliseconds(timings.execMs)}`
       : `no sandbox opens here: ${many} in the way`,
     backend: chosen ?? null,
-    // What did not keep a sandbox from opening is no problem after all.
+    // If a sandbox opens, nothing is a problem.
     findings: sorted.map((finding) =>
       works && finding.state === 'problem' ? { ...finding, state: 'warning' } : finding,
     ),

@@ -1,5 +1,5 @@
 /**
- * What doctor finds: one line each, and for whatever is not well, the one command that mends it.
+ * What doctor finds: one line each, and for each problem one command that fixes it.
  *
  * Ids never change: programs read them.
  */
@@ -9,16 +9,16 @@ export const GROUPS = ['Versions', 'Environment', 'Engine', 'Namespaces', 'Disk'
 
 export type Group = (typeof GROUPS)[number];
 
-/** A problem keeps sandboxes from opening; a warning does not. */
+/** A problem prevents sandboxes from opening; a warning does not. */
 export type State = 'ok' | 'warning' | 'problem';
 
 export interface Finding {
   readonly id: string;
   readonly group: Group;
   readonly state: State;
-  /** One line, in words. */
+  /** One line, for people. */
   readonly text: string;
-  /** A command; `null` when all is well. */
+  /** A command that fixes it; `null` if nothing is wrong. */
   readonly cure: string | null;
   /** The same for programs. */
   readonly facts: Readonly<Record<string, unknown>>;
@@ -30,7 +30,7 @@ export function ok(group: Group, id: string, text: string, facts: Facts = {}): F
   return { id, group, state: 'ok', text: oneLine(text), cure: null, facts };
 }
 
-export function unwell(
+export function faulty(
   state: 'warning' | 'problem',
   group: Group,
   id: string,
@@ -41,7 +41,7 @@ export function unwell(
   return { id, group, state, text: oneLine(text), cure, facts };
 }
 
-/** As a line, without the advice to come here. */
+/** In one line, without the advice to run doctor. */
 function oneLine(text: string): string {
   return text
     .replace(SEE_DOCTOR, '')

@@ -1,10 +1,10 @@
-/** This machine, as far as commands to mend it differ: who asks, what installs programs, what starts services. */
+/** What fixes depend on: the user, the package manager, the service manager. */
 import { accessSync, constants, existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 
 export const isRoot = process.getuid?.() === 0;
 
-/** A command as this user would have to type it. */
+/** A command as this user must type it. */
 export function asRoot(command: string): string {
   return isRoot || process.platform === 'win32' ? command : `sudo ${command}`;
 }
@@ -32,7 +32,7 @@ const INSTALLERS = [
 
 type Package = 'docker' | 'podman' | 'idMaps' | 'fuse-overlayfs';
 
-/** Installs, or brings up to date. */
+/** Installs or updates. */
 export function installing(what: Package): string {
   if (process.platform === 'darwin') return what === 'podman' ? 'brew install podman' : 'brew install --cask docker';
   if (process.platform === 'win32') {
@@ -43,7 +43,7 @@ export function installing(what: Package): string {
   return asRoot(`${installer.command} ${name}`);
 }
 
-/** Words for the kernel, from the next start on. */
+/** Kernel parameters, from the next boot on. */
 export function bootingWith(words: string): string {
   if (has('grubby')) return asRoot(`grubby --update-kernel=ALL --args="${words}"`);
   const edit = asRoot(`sed -i 's/^GRUB_CMDLINE_LINUX="/&${words} /' /etc/default/grub`);
@@ -61,12 +61,12 @@ export function service(action: 'start' | 'restart', name: 'docker' | 'podman.so
   return asRoot(has('rc-service') ? `rc-service ${plain} ${action}` : `service ${plain} ${action}`);
 }
 
-/** As a shell says it on this system. */
+/** In the shell of this system. */
 export function unsetting(variable: string): string {
   return process.platform === 'win32' ? `Remove-Item Env:${variable}` : `unset ${variable}`;
 }
 
-/** A small file of the kernel or of the system; nothing where it is not. */
+/** A small file of the kernel or of the system; undefined if it does not exist. */
 export function textOf(file: string): string | undefined {
   try {
     return readFileSync(file, 'utf8').trim();

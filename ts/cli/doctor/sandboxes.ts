@@ -1,18 +1,19 @@
-/** Whether sandboxes really open: what a trial on a backend showed, and what earlier ones have left behind. */
+/** Whether sandboxes open: the result of a trial on a backend, and what earlier ones left behind. */
 import { SandboxError } from '../../errors';
+import { DEFAULT_IMAGE, MAIN_SHORTCUTS } from '../../internal/images';
 import type { SandboxManager } from '../../manager';
 import type { EngineInfo } from '../../options';
 import { isPodman } from './engine';
 import { cureOfNoEngine } from './engine-cure';
-import { type Finding, ok, unwell } from './finding';
+import { type Finding, faulty, ok } from './finding';
 import { asRoot, has, service } from './machine';
 import { milliseconds, within } from './time-limit';
 import { type Timings, tryOut } from './trial';
 
 const PRUNE_MS = 10_000;
 
-/** What is often there already. */
-const USUAL = ['linux', 'python', 'node', 'alpine', 'alpine:3.19', 'ubuntu', 'debian', 'busybox'];
+/** Images that are often present. */
+const COMMON_IMAGES = [...MAIN_SHORTCUTS, 'alpine', 'alpine:3.19', 'ubuntu', 'debian', 'busybox'];
 
 export interface Trial {
   readonly finding: Finding;
@@ -25,7 +26,7 @@ export async function trial(
   options: { isNeeded: boolean; image: string | undefined; host: string | undefined; stop: AbortSignal },
 ): Promise<Trial> {
   const { isNeeded, image, host, stop } = options;
-  const usual = info.backend === 'namespaces' ? ['host'] : USUAL;
+  const usual = info.backend === 'namespaces' ? ['host'] : COMMON_IMAGES;
   const id = `sandboxes.${info.backend}`;
   try {
     const timings = await tryOut(manager, image === undefined ? usual : [image], stop);
@@ -37,7 +38,7 @@ export async function trial(
     const { cause, cure } = blame(error as Error, info, image, host);
     const facts = error instanceof SandboxError ? { code: error.code, ...error.details } : {};
     const text = `no sandbox opens with ${info.backend}: ${cause}`;
-    return { finding: unwell(isNeeded ? 'problem' : 'warning', 'Sandboxes', id, text, cure, facts) };
+    return { finding: faulty(isNeeded ? 'problem' : 'warning', 'Sandboxes', id, text, cure, facts) };
   }
 }
 
@@ -56,8 +57,8 @@ function blame(
   }
   if (error instanceof SandboxError && error.code === 'IMAGE_NOT_FOUND') {
     const none =
-      image === undefined ? 'there is no image to try one with' : `there is no image ${JSON.stringify(image)}`;
-    return { cause: none, cure: `npx cofferdam pull ${image ?? 'linux'}${there(info.backend, host)}` };
+      image === undefined ? 'there is no image to try it with' : `there is no image ${JSON.stringify(image)}`;
+    return { cause: none, cure: `npx cofferdam pull ${image ?? DEFAULT_IMAGE}${there(info.backend, host)}` };
   }
   if (/rlimit/.test(cause) && isPodman(info)) {
     const limits = 'default_ulimits = ["nofile=4096:4096", "nproc=4096:4096"]';
@@ -68,11 +69,11 @@ function blame(
   if (isOurs) return { cause, cure: cureOfNoEngine() };
   if (error.name === 'TimeoutError')
     return { cause: 'it took longer than a minute', cure: service('restart', 'docker') };
-  // What the engine says without us in between.
+  // Shows what the engine itself reports.
   return { cause, cure: has(program) ? `${program} run --rm ${image ?? 'alpine'} true` : service('restart', 'docker') };
 }
 
-/** The words that bring a command to the same engine. */
+/** The option that selects the same engine. */
 function there(backend: string, host: string | undefined): string {
   return backend === 'docker' && host !== undefined ? ` --host ${host}` : '';
 }
@@ -81,7 +82,7 @@ export async function leftovers(manager: SandboxManager, backend: string, host: 
   const id = `leftovers.${backend}`;
   const cure = `npx cofferdam prune --backend ${backend}${there(backend, host)}`;
   try {
-    const report = await within(PRUNE_MS, 'the look for leftovers', manager.prune({ dryRun: true }));
+    const report = await within(PRUNE_MS, 'the check for leftovers', manager.prune({ dryRun: true }));
     const { sandboxes, volumes, packages } = report;
     const facts = { sandboxes, volumes, packages };
     const counts = [
@@ -93,8 +94,8 @@ export async function leftovers(manager: SandboxManager, backend: string, host: 
       .filter(([count]) => count > 0)
       .map(([count, one, many]) => `${count} ${count === 1 ? one : many}`);
     if (left.length === 0) return ok('Leftovers', id, `nothing is left behind with ${backend}`, facts);
-    return unwell('warning', 'Leftovers', id, `left behind with ${backend}: ${left.join(', ')}`, cure, facts);
+    return faulty('warning', 'Leftovers', id, `left behind with ${backend}: ${left.join(', ')}`, cure, facts);
   } catch (error) {
-    return unwell('warning', 'Leftovers', id, (error as Error).message, cure);
+    return faulty('warning', 'Leftovers', id, (error as Error).message, cure);
   }
 }

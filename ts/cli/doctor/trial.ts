@@ -1,4 +1,4 @@
-/** A real sandbox, opened, used, timed and closed. */
+/** Opens, uses, times and closes a real sandbox. */
 import { SandboxError } from '../../errors';
 import type { SandboxManager } from '../../manager';
 import type { Sandbox } from '../../sandbox';
@@ -7,14 +7,14 @@ import { within } from './time-limit';
 const LIMIT_MS = 60_000;
 const CLOSE_MS = 15_000;
 
-/** For those who see it in a list meanwhile. */
+/** Shown in lists meanwhile. */
 const LABELS = { 'made-by': 'cofferdam doctor' };
 
 const OPENS = 3;
 const EXECS = 20;
 const CONTENT = 'x'.repeat(4096);
 
-/** All in milliseconds, medians but for the first ones. */
+/** Milliseconds; medians, except the first ones. */
 export interface Timings {
   readonly image: string;
   readonly firstOpenMs: number;
@@ -25,7 +25,7 @@ export interface Timings {
   readonly filesMs: number;
 }
 
-/** The first of the images that is there. None is pulled: a look leaves nothing behind. */
+/** Uses the first image that is present. Pulls none: a check leaves nothing behind. */
 export async function tryOut(manager: SandboxManager, images: readonly string[], stop: AbortSignal): Promise<Timings> {
   const signal = AbortSignal.any([stop, AbortSignal.timeout(LIMIT_MS)]);
   let missing: unknown;
@@ -47,7 +47,7 @@ async function tryImage(manager: SandboxManager, image: string, signal: AbortSig
   return { image, firstOpenMs: rounded(first.openMs), openMs: median(opens), ...first.result };
 }
 
-/** A sandbox of its own, which is gone afterwards. */
+/** Works in a sandbox of its own, which is closed afterwards. */
 async function opened<T>(
   manager: SandboxManager,
   image: string,
@@ -56,7 +56,7 @@ async function opened<T>(
 ): Promise<{ openMs: number; result: T }> {
   signal.throwIfAborted();
   const began = performance.now();
-  // Not by the signal: what is being made is waited for, so that it can be closed.
+  // Without the signal: a sandbox that is being created is awaited, so that it can be closed.
   const sandbox = await manager.open({
     image,
     session: 'isolated',
@@ -84,7 +84,7 @@ async function use(sandbox: Sandbox, signal: AbortSignal) {
       await timed(async () => {
         await sandbox.files.write('doctor.txt', CONTENT, { signal });
         const back = await sandbox.files.readText('doctor.txt', { signal });
-        if (back !== CONTENT) throw new Error('a file came back as something else than was written');
+        if (back !== CONTENT) throw new Error('a file had other content than was written');
       }),
     );
   }

@@ -1,9 +1,9 @@
-/** What runs here: this package, its addon, Node, the system. */
+/** Versions of this package, its addon, Node and the system. */
 import { arch, release, version as systemVersion } from 'node:os';
 import path from 'node:path';
 import { addon } from '../../internal/native';
 import { version } from '../../version';
-import { type Finding, ok, unwell } from './finding';
+import { type Finding, faulty, ok } from './finding';
 import { textOf } from './machine';
 
 const OLDEST_NODE = 20;
@@ -22,25 +22,25 @@ function nativeAddon(): Finding {
   } catch (error) {
     const [reason = '', ...tried] = String((error as Error).message).split('\n');
     const said = [reason, ...tried].join(' ');
-    return unwell('problem', 'Versions', 'addon', `the native addon cannot be loaded: ${said}`, cureOf(said), {
+    return faulty('problem', 'Versions', 'addon', `the native addon cannot be loaded: ${said}`, cureOf(said), {
       platform: `${process.platform}-${process.arch}`,
       tried: tried.map((line) => line.trim()).filter(Boolean),
     });
   }
-  // What was required last under such a name: there is only one.
+  // Only one module has such a name.
   const file = Object.keys(require.cache).find((name) => /cofferdam[^/\\]*\.node$/.test(name));
   const manifest = file === undefined ? undefined : textOf(path.join(path.dirname(file), 'package.json'));
   const { name, version: its } = (manifest ? JSON.parse(manifest) : {}) as { name?: string; version?: string };
   const facts = { file: file ?? null, package: name ?? null, version: its ?? null };
   if (its !== undefined && its !== version) {
-    const text = `the native addon is of version ${its} (${name}), and this package of ${version}`;
-    return unwell('warning', 'Versions', 'addon', text, `npm install cofferdam@${version}`, facts);
+    const text = `the native addon has version ${its} (${name}), but this package has ${version}`;
+    return faulty('warning', 'Versions', 'addon', text, `npm install cofferdam@${version}`, facts);
   }
   const from = name === undefined || name === 'cofferdam' ? 'built in this checkout' : `${name} ${its}`;
   return ok('Versions', 'addon', `native addon: ${from}`, facts);
 }
 
-/** What the loader advises, where that is a command; a library that is too old is no matter of what is installed of ours. */
+/** The loader's advice, if it is a command. An old C library cannot be fixed by installing our packages. */
 function cureOf(said: string): string {
   if (/GLIBC|GLIBCXX/.test(said)) return 'docker run -it --rm -v "$PWD:/app" -w /app node:22 npx cofferdam doctor';
   const [, advised] = /"(npm install [^"]+)"/.exec(said) ?? [];
@@ -52,7 +52,7 @@ function node(): Finding {
   const facts = { version: found, executable: process.execPath };
   if (Number(found.split('.')[0]) >= OLDEST_NODE) return ok('Versions', 'node', `Node ${found}`, facts);
   const text = `Node ${found} is older than ${OLDEST_NODE}, which this package needs`;
-  return unwell(
+  return faulty(
     'problem',
     'Versions',
     'node',

@@ -1,28 +1,28 @@
-/** Between the terminal of this program and one in a sandbox: keys one way, the screen the other, and the size. */
+/** Connects the terminal of this program to one in a sandbox: keys one way, output the other, and the size. */
 import type { Sandbox } from '../../sandbox';
 import type { Terminal } from '../../terminal';
 import { DetachKeys } from './detach-keys';
 import type { LocalTerminal } from './local-terminal';
 
-/** How it was left: the program on it ended, or goes on without us. */
+/** How it ended: the program on it exited, or keeps running without us. */
 export type Leaving = { how: 'exited'; exitCode: number } | { how: 'detached' };
 
-/** The local terminal was closed beneath us. */
+/** The local terminal was closed. */
 export class HungUp extends Error {}
 
-/** What may be typed ahead of a program that does not read, before we stop reading too. */
+/** How much may be typed ahead of a program that does not read, before we stop reading too. */
 const AHEAD_BYTES = 1024 * 1024;
 
 export interface Attachment {
   readonly sandbox: Sandbox;
   readonly terminal: Terminal;
-  /** What it shows. */
+  /** Its output. */
   readonly output: AsyncIterable<Uint8Array>;
   readonly detachKeys: Buffer;
   readonly signal: AbortSignal;
 }
 
-/** Gives the local terminal to the one in the sandbox until either ends. Rejects with the reason of `signal`. */
+/** Connects both terminals until either ends. Rejects with `signal.reason`. */
 export async function attach(local: LocalTerminal, attachment: Attachment): Promise<Leaving> {
   const { signal, output, terminal } = attachment;
   const over = new AbortController();
@@ -49,7 +49,7 @@ export async function attach(local: LocalTerminal, attachment: Attachment): Prom
     return await Promise.race([left, exited]);
   } finally {
     over.abort();
-    // Whichever lost has nobody else to hear it.
+    // No one else handles the one that lost the race.
     for (const loser of [left, exited]) loser.catch(() => {});
   }
 }
@@ -77,7 +77,7 @@ function readKeys(
   });
 }
 
-/** What is typed, in its order. */
+/** Sends keys in order. */
 class Keyboard {
   readonly #sandbox: Sandbox;
   #terminal: Terminal;
@@ -94,7 +94,7 @@ class Keyboard {
     if (this.#ahead > AHEAD_BYTES) process.stdin.pause();
     this.#typing = this.#typing
       .then(() => this.#send(bytes))
-      // One that takes no keys any more has ended or is lost, and its output says which.
+      // A terminal that takes no keys has ended or is lost; its output tells which.
       .catch(() => {})
       .then(() => {
         this.#ahead -= bytes.length;
@@ -106,14 +106,14 @@ class Keyboard {
     try {
       await this.#terminal.write(bytes);
     } catch {
-      // The input of a process ends with the link it came by; by a new link, it begins anew.
+      // The input of a process ends with its link; over a new link, it starts again.
       this.#terminal = await this.#sandbox.terminal({ execId: this.#terminal.execId });
       await this.#terminal.write(bytes);
     }
   }
 }
 
-/** One change at a time, and of several the last. */
+/** Sends one size at a time, and of several only the last. */
 function followSize(local: LocalTerminal, terminal: Terminal, over: AbortSignal): void {
   let isSending = false;
   let isSent = true;

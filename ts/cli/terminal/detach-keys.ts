@@ -1,13 +1,13 @@
 /**
- * The keys that leave a shell without ending it, found among all others.
+ * Finds the keys that detach from a shell among all others.
  *
- * Invariant: what is not the whole sequence, typed by itself, reaches the sandbox, byte for byte. A paste is never typed by
- * itself, whatever is in it.
+ * Invariant: everything except the whole sequence, typed on its own, reaches the sandbox byte for byte. A paste never counts
+ * as typed on its own.
  */
 import { UsageError } from '../command';
 
-/** How long a key waits to become a sequence, before it is but a key. */
-const PATIENCE_MS = 1_000;
+/** How long a key is held back as the start of a sequence. */
+const HOLD_MS = 1_000;
 
 /** `ctrl-],d` as bytes; `none` as no bytes. */
 export function keysFrom(option: string, given: string): Buffer {
@@ -18,7 +18,7 @@ export function keysFrom(option: string, given: string): Buffer {
 function byteOf(option: string, key: string): number {
   if (/^[\x21-\x7e]$/.test(key)) return key.charCodeAt(0);
   const [, held] = /^ctrl-([a-z@[\\\]^_])$/i.exec(key) ?? [];
-  // The control key takes the upper bits off.
+  // The control key clears the upper bits.
   if (held !== undefined) return held.toUpperCase().charCodeAt(0) & 0x1f;
   throw new UsageError(`${option} must be keys as in ctrl-],d, or none; ${JSON.stringify(key)} is not a key`);
 }
@@ -28,7 +28,7 @@ export class DetachKeys {
   readonly #pass: (bytes: Buffer) => void;
   readonly #detach: () => void;
   #held = Buffer.alloc(0);
-  #patience: NodeJS.Timeout | undefined;
+  #timer: NodeJS.Timeout | undefined;
 
   constructor(sequence: Buffer, to: { pass: (bytes: Buffer) => void; detach: () => void }) {
     this.#sequence = sequence;
@@ -36,24 +36,24 @@ export class DetachKeys {
     this.#detach = to.detach;
   }
 
-  /** What was typed or pasted at one time. */
+  /** Takes what was typed or pasted at once. */
   take(typed: Buffer): void {
     if (this.#sequence.length === 0) {
       this.#pass(typed);
       return;
     }
-    clearTimeout(this.#patience);
+    clearTimeout(this.#timer);
     const ahead = Buffer.concat([this.#held, typed]);
     if (ahead.length > this.#sequence.length || !this.#sequence.subarray(0, ahead.length).equals(ahead)) {
       const isAgain = this.#held.length > 0;
       this.#flush();
-      // What broke the sequence off may be its beginning.
+      // What broke the sequence may start it again.
       if (isAgain) this.take(typed);
       else this.#pass(typed);
     } else if (ahead.length === this.#sequence.length) this.#detach();
     else {
       this.#held = ahead;
-      this.#patience = setTimeout(() => this.#flush(), PATIENCE_MS);
+      this.#timer = setTimeout(() => this.#flush(), HOLD_MS);
     }
   }
 

@@ -1,36 +1,36 @@
 /**
- * The terminal that this program was started on, while a sandbox has it.
+ * The terminal of this program, while it is connected to a sandbox.
  *
- * Invariant: however the program ends, short of being killed outright, the terminal is as it was: its line settings, and
- * the modes in which programs of the sandbox left it.
+ * Invariant: however the program ends, except by SIGKILL, the terminal is restored: its line settings, and the modes that
+ * programs of the sandbox set.
  */
 import { spawnSync } from 'node:child_process';
 import { constants, openSync, writeSync, write as writeTo } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { TerminalModes } from './modes';
 
-/** How long a full terminal is asked again and again: one that is being read has room by then. */
-const EAGER_MS = 2;
+/** How long a full terminal is retried at once: one that is being read has room by then. */
+const BUSY_RETRY_MS = 2;
 
-/** Between two questions to one that is not. */
-const PATIENT_MS = 5;
+/** Between two later retries. */
+const RETRY_MS = 5;
 
-/** What may wait for a slow terminal: little, for it comes before the answer to a key. */
+/** How much may wait for a slow terminal: little, because it delays the response to a key. */
 const WAITING_BYTES = 64 * 1024;
 
-/** For a terminal that is merely slow. One that takes nothing any more is not waited for. */
-const SETTLED_MS = 200;
+/** How long to wait for a slow terminal at the end. */
+const DRAIN_MS = 200;
 
-/** Where a terminal does not say how large it is, as on a serial line. */
-const USUAL = { cols: 80, rows: 24 };
+/** For a terminal that does not report its size, such as a serial line. */
+const DEFAULT_SIZE = { cols: 80, rows: 24 };
 
 export class LocalTerminal {
   readonly #modes = new TerminalModes();
   readonly #output = openOutput();
-  readonly #giveBack = () => this.release();
-  readonly #seizeAgain = () => this.#raw();
-  #isSeized = false;
-  #isSettled = false;
+  readonly #restore = () => this.release();
+  readonly #onContinue = () => this.#raw();
+  #isTaken = false;
+  #isDraining = false;
   #waiting: Uint8Array[] = [];
   #waitingBytes = 0;
   #showing: Promise<void> | undefined;
@@ -38,62 +38,62 @@ export class LocalTerminal {
   #last: number | undefined;
   #fullSince: number | undefined;
 
-  static get isThere(): boolean {
+  static get isAvailable(): boolean {
     return process.stdin.isTTY === true && process.stdout.isTTY === true;
   }
 
   get size(): { cols: number; rows: number } {
     const { columns, rows } = process.stdout;
-    return { cols: columns || USUAL.cols, rows: rows || USUAL.rows };
+    return { cols: columns || DEFAULT_SIZE.cols, rows: rows || DEFAULT_SIZE.rows };
   }
 
-  /** From now on every key and every byte is the sandbox's. */
-  seize(): void {
-    this.#isSeized = true;
-    process.on('exit', this.#giveBack);
-    // Before the trace of an error is printed, so that it can be read.
-    process.on('uncaughtExceptionMonitor', this.#giveBack);
-    // Whoever stopped us has used the terminal since.
-    process.on('SIGCONT', this.#seizeAgain);
+  /** Sets raw mode: from now on every key goes to the sandbox. */
+  take(): void {
+    this.#isTaken = true;
+    process.on('exit', this.#restore);
+    // Before a stack is printed, so that it is readable.
+    process.on('uncaughtExceptionMonitor', this.#restore);
+    // Another program may have used the terminal while we were stopped.
+    process.on('SIGCONT', this.#onContinue);
     this.#raw();
   }
 
   #raw(): void {
     process.stdin.setRawMode(false);
     process.stdin.setRawMode(true);
-    // Node leaves the terminal to turn line feeds into new lines, which is for the sandbox's terminal to do. What it takes
-    // back at the end is all of it.
+    // Node's raw mode still turns line feeds into new lines, which the sandbox's terminal does already. At the end Node
+    // restores all of it.
     if (process.platform !== 'win32') spawnSync('stty', ['raw', '-echo'], { stdio: ['inherit', 'ignore', 'ignore'] });
   }
 
-  /** Shows no more, and waits a moment for what the terminal is just taking, so that nothing comes after the release. */
-  async settle(): Promise<void> {
-    this.#isSettled = true;
-    await Promise.race([this.#showing, sleep(SETTLED_MS, undefined, { ref: false })]);
+  /** Stops the output, and waits a moment for pending writes, so that nothing follows the release. */
+  async drain(): Promise<void> {
+    this.#isDraining = true;
+    await Promise.race([this.#showing, sleep(DRAIN_MS, undefined, { ref: false })]);
   }
 
-  /** Twice is fine. */
+  /** Restores the terminal. Idempotent. */
   release(): void {
-    if (!this.#isSeized) return;
-    this.#isSeized = false;
-    this.#isSettled = true;
-    process.removeListener('exit', this.#giveBack);
-    process.removeListener('uncaughtExceptionMonitor', this.#giveBack);
-    process.removeListener('SIGCONT', this.#seizeAgain);
-    // A program that was cut off in the middle of a line is followed by whatever is said about it.
-    const isAmid = !this.#modes.isAlternate && this.#last !== undefined && this.#last !== 0x0a;
-    const undo = `${this.#modes.restore()}${isAmid ? '\r\n' : ''}`;
+    if (!this.#isTaken) return;
+    this.#isTaken = false;
+    this.#isDraining = true;
+    process.removeListener('exit', this.#restore);
+    process.removeListener('uncaughtExceptionMonitor', this.#restore);
+    process.removeListener('SIGCONT', this.#onContinue);
+    // A message follows: on a line of its own, if a program was interrupted in the middle of one.
+    const isMidLine = !this.#modes.isAlternate && this.#last !== undefined && this.#last !== 0x0a;
+    const undo = `${this.#modes.restore()}${isMidLine ? '\r\n' : ''}`;
     try {
       process.stdin.setRawMode(false);
       putNow(this.#output, undo);
     } catch {
-      // There is no terminal any more, or it takes nothing.
+      // The terminal is gone or stuck.
     }
   }
 
   /**
-   * Resolves when there is room for more, and rejects when there is no terminal any more. What comes while the terminal is
-   * busy goes to it as one.
+   * Resolves when there is room for more, and rejects when the terminal is gone. Output that arrives while the terminal is
+   * busy is written at once.
    */
   async write(bytes: Uint8Array): Promise<void> {
     if (this.#fault) throw this.#fault;
@@ -103,7 +103,7 @@ export class LocalTerminal {
     if (this.#waitingBytes >= WAITING_BYTES) await this.flush();
   }
 
-  /** Until all is shown. */
+  /** Waits until everything is written. */
   async flush(): Promise<void> {
     await this.#showing;
     if (this.#fault) throw this.#fault;
@@ -116,7 +116,8 @@ export class LocalTerminal {
         this.#waitingBytes = 0;
         this.#modes.take(bytes);
         this.#last = bytes.at(-1);
-        for (let shown = 0; !this.#isSettled && shown < bytes.length; ) shown += await this.#put(bytes.subarray(shown));
+        for (let shown = 0; !this.#isDraining && shown < bytes.length; )
+          shown += await this.#put(bytes.subarray(shown));
       }
     } catch (error) {
       this.#fault = error as Error;
@@ -125,8 +126,8 @@ export class LocalTerminal {
   }
 
   /**
-   * Gives how much of it was taken. Not by `process.stdout`, which holds up the whole program for as long as a terminal is
-   * slow, and with it the key that would make it stop.
+   * Returns how much was written. Not with `process.stdout`, which blocks the whole program while a terminal is slow, and
+   * with it the key that would stop the output.
    */
   #put(bytes: Uint8Array): Promise<number> {
     return new Promise((resolve, reject) => {
@@ -140,36 +141,36 @@ export class LocalTerminal {
         else this.#fullSince = undefined;
         if (!error) resolve(count);
         else if (!isFull) reject(error);
-        else if (performance.now() - (this.#fullSince ?? 0) < EAGER_MS) setImmediate(resolve, 0);
-        else setTimeout(resolve, PATIENT_MS, 0);
+        else if (performance.now() - (this.#fullSince ?? 0) < BUSY_RETRY_MS) setImmediate(resolve, 0);
+        else setTimeout(resolve, RETRY_MS, 0);
       });
     });
   }
 }
 
-/** Even while the program ends, when nothing else can be waited for. */
+/** Synchronous: also works while the program exits. */
 function putNow(output: number, text: string): void {
-  const late = performance.now() + SETTLED_MS;
+  const late = performance.now() + DRAIN_MS;
   const never = new Int32Array(new SharedArrayBuffer(4));
   for (let bytes = Buffer.from(text); bytes.length > 0; ) {
     try {
       bytes = bytes.subarray(writeSync(output, bytes));
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== 'EAGAIN' || performance.now() > late) throw error;
-      Atomics.wait(never, 0, 0, PATIENT_MS);
+      Atomics.wait(never, 0, 0, RETRY_MS);
     }
   }
 }
 
 /**
- * Standard output, opened once more: writing to it never waits, which is nobody else's business who shares the terminal.
- * A thread that waits in the kernel for a terminal that takes nothing would hold up our end, and the line settings.
+ * Opens standard output again, non-blocking for us alone: others share the terminal. A thread that blocks on a stuck terminal
+ * would delay our exit, and the line settings.
  */
 function openOutput(): number {
   try {
     return openSync('/proc/self/fd/1', constants.O_WRONLY | constants.O_NONBLOCK | constants.O_NOCTTY);
   } catch {
-    // Not Linux, or the terminal of another user.
+    // Not Linux, or the terminal belongs to another user.
     return 1;
   }
 }

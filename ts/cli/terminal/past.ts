@@ -1,25 +1,25 @@
 /**
- * What a terminal showed before somebody comes back to it.
+ * What a terminal showed before someone reattached to it.
  *
- * Invariant: the past asks nothing. Programs ask terminals what they are and where the cursor is; asked again, ours would
- * answer, and the answers would be typed into whatever runs there now.
+ * Invariant: old output contains no queries. Programs query terminals for their type and cursor position; if replayed, our
+ * terminal would answer, and the answers would be typed into what runs there now.
  */
 import type { Sandbox } from '../../sandbox';
 
-/** Enough for a screen of any size, and soon shown. */
+/** Enough for a screen of any size, and quickly shown. */
 const SHOWN_BYTES = 64 * 1024;
 
-/** What it is, where its cursor is, which modes, sizes, colours and keyboards it has, and all that begins with `DCS`. */
-const QUESTIONS =
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: by these, terminals are asked.
+/** Queries for type, cursor, modes, sizes, colours and keyboards, and everything that begins with `DCS`. */
+const QUERIES =
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: queries begin with one.
   /\x1b\[[<-?]?[\d;]*(?:[cntx]|\$p)|\x1b\[\?u|\x1b\[>\d*q|\x1bZ|\x05|\x1b\][^\x07\x1b]*\?(?:\x07|\x1b\\)|\x1bP[^\x1b]*\x1b\\/g;
 
-/** The end of what a terminal showed, without its questions, and then what it shows. */
+/** The end of the old output without queries, then the new output. */
 export async function* pastAndPresent(sandbox: Sandbox, execId: string): AsyncGenerator<Uint8Array, undefined> {
   const process = await sandbox.process(execId);
   const { chunks } = await process.read({ maxChunks: 2 ** 32 - 1 });
   const last = chunks.at(-1)?.seq ?? 0;
   const past = Buffer.concat(chunks.map(({ data }) => data)).subarray(-SHOWN_BYTES);
-  if (past.length > 0) yield Buffer.from(past.toString('latin1').replace(QUESTIONS, ''), 'latin1');
+  if (past.length > 0) yield Buffer.from(past.toString('latin1').replace(QUERIES, ''), 'latin1');
   for await (const { seq, data } of process) if (seq > last) yield data;
 }

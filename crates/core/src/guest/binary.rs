@@ -1,4 +1,4 @@
-//! The guest binaries that this build carries.
+//! The guest binaries embedded in this build.
 
 use std::io::Read;
 
@@ -16,7 +16,7 @@ pub enum Arch {
 }
 
 impl Arch {
-    /// As an engine names it.
+    /// Parses an engine's name for it.
     pub fn parse(name: &str) -> Option<Arch> {
         match name {
             "x86_64" | "amd64" => Some(Arch::X64),
@@ -26,16 +26,16 @@ impl Arch {
     }
 }
 
-/// The guest for one architecture, as this build carries it.
+/// The embedded guest for one architecture.
 #[derive(Debug, Clone, Copy)]
 pub struct GuestBinary {
-    /// Short, and names the content.
+    /// A short content hash.
     pub hash: &'static str,
     packed: &'static [u8],
 }
 
 impl GuestBinary {
-    /// The program itself. It is carried packed, at less than half of its size, and needed once per engine or machine.
+    /// Unpacks the program. It is embedded compressed, and needed once per engine or machine.
     pub fn unpack(&self) -> Result<Vec<u8>> {
         let broken = |error: &dyn std::fmt::Display| {
             Error::new(ErrorCode::Internal, format!("the guest cannot be unpacked: {error}"))
@@ -47,7 +47,7 @@ impl GuestBinary {
     }
 }
 
-/// What `build.rs` made of a guest.
+/// A guest as packed by `build.rs`.
 macro_rules! embedded {
     ($file:literal) => {
         GuestBinary {
@@ -57,7 +57,7 @@ macro_rules! embedded {
     };
 }
 
-/// The guest for an architecture, where this build has it.
+/// The guest for an architecture, if this build has it.
 pub fn guest_binary(arch: Arch) -> Result<GuestBinary> {
     let guest = match arch {
         Arch::X64 => embedded!("guest-x64"),

@@ -1,4 +1,4 @@
-//! One request under way, as the code that made it sees it.
+//! One pending request, as its caller sees it.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::{Error, Result};
 /// The most data in one frame.
 const DATA_SIZE: usize = 64 * 1024;
 
-/// Dropping it tells the guest that nobody waits any more.
+/// Dropping it cancels the request in the guest.
 pub(crate) struct Channel {
     id: u32,
     link: Arc<Link>,
@@ -32,7 +32,7 @@ impl Channel {
     }
 
     pub(super) fn send(&self, frame: Frame) {
-        // A link that ended says so to whoever waits for an answer.
+        // If the link has ended, `next` reports it.
         let _ = self.link.shared.outbox.send(frame);
     }
 
@@ -41,7 +41,7 @@ impl Channel {
         DataSender { id: self.id, shared: Arc::clone(&self.link.shared), credit: Arc::clone(&self.credit) }
     }
 
-    /// The next thing the guest sends. What is taken here is granted anew, a quarter of the window at a time.
+    /// The next event from the guest. Returns credit for what was read, a quarter of the window at a time.
     pub(crate) async fn next(&mut self) -> Result<Event, LinkEnd> {
         let Some(event) = self.mailbox.recv().await else { return Err(self.link.shared.end()) };
         let taken = match &event {
@@ -56,12 +56,12 @@ impl Channel {
         Ok(event)
     }
 
-    /// What is there already.
+    /// Whether an event can be read without waiting.
     pub(crate) fn has_more(&self) -> bool {
         !self.mailbox.is_empty()
     }
 
-    /// The answer, where nothing else may come; a fault becomes an error.
+    /// The only answer to the request; a fault becomes an error.
     pub(crate) async fn reply(&mut self) -> Result<Result<Reply>, LinkEnd> {
         match self.next().await? {
             Event::Reply(Reply::Fault(fault)) => Ok(Err(fault.into())),
@@ -71,7 +71,7 @@ impl Channel {
     }
 }
 
-/// The guest answered with something that is no answer to what it was asked.
+/// The guest's answer does not match the request.
 pub(crate) fn unexpected() -> Error {
     LinkEnd::Protocol("an answer that does not fit the request".to_owned()).into()
 }

@@ -1,4 +1,4 @@
-//! A command as callers ask for it, checked before a guest sees it.
+//! A command from a caller, validated before a guest gets it.
 
 use std::time::Duration;
 
@@ -9,38 +9,38 @@ use crate::{Error, Result};
 /// Linux's own limit on one argument, with its closing NUL.
 const MAX_ARGUMENT: usize = 128 * 1024 - 1;
 
-/// The most that may be kept of one stream: it is memory in the sandbox and here.
-pub(super) const MAX_KEPT: usize = 64 * 1024 * 1024;
+/// The most output retained per stream: it takes memory in the sandbox and here.
+pub(super) const MAX_RETAINED: usize = 64 * 1024 * 1024;
 
-/// What to run, and how.
+/// A command to run, and its options.
 #[derive(Clone)]
 pub struct SpawnRequest {
-    /// Through the shell, or as it is.
+    /// A shell script, or a program with its arguments.
     pub command: Command,
-    /// The workdir when absent.
+    /// Working directory (default: the workdir).
     pub cwd: Option<String>,
-    /// Over the sandbox's environment.
+    /// Added to the sandbox's environment; wins over it.
     pub env: Vec<(String, String)>,
-    /// The sandbox's user when absent.
+    /// Default: the command user of the sandbox.
     pub user: Option<String>,
-    /// When to end it.
+    /// Time limit.
     pub timeout: Option<Duration>,
-    /// From TERM to KILL.
+    /// Time between TERM and KILL.
     pub kill_grace: Duration,
-    /// How much of each stream is kept.
+    /// Bytes retained of each stream.
     pub max_output: usize,
-    /// Keep it when this program goes away.
+    /// Keep it running when this program ends.
     pub detached: bool,
-    /// Whether its input stays open until it is ended, or is at its end at once. For spawned processes only.
+    /// Whether stdin stays open until it is closed; otherwise it is empty. For spawned processes only.
     pub keep_stdin: bool,
     /// On a terminal of this size.
     pub terminal: Option<TerminalSize>,
-    /// So much of its output goes to a file in the sandbox, too.
+    /// Also writes up to this many bytes of output to a file in the sandbox.
     pub log_bytes: Option<u64>,
 }
 
 impl SpawnRequest {
-    /// A command for the shell, with all defaults and no time limit.
+    /// A shell command with all defaults and no time limit.
     pub fn shell(script: impl Into<String>) -> SpawnRequest {
         SpawnRequest {
             command: Command::Shell(script.into()),
@@ -80,9 +80,11 @@ impl SpawnRequest {
                 )));
             }
         }
-        if self.max_output > MAX_KEPT {
-            let message =
-                format!("maxOutputBytes may be at most {MAX_KEPT}, not {}; read more with for await", self.max_output);
+        if self.max_output > MAX_RETAINED {
+            let message = format!(
+                "maxOutputBytes may be at most {MAX_RETAINED}, not {}; read more with for await",
+                self.max_output
+            );
             return Err(Error::invalid(message));
         }
         if self.cwd.as_deref() == Some("") {
@@ -110,7 +112,7 @@ impl SpawnRequest {
     }
 }
 
-/// Refuses what the kernel would silently take for something else.
+/// Rejects variables that the kernel would silently misread.
 pub(crate) fn check_env<'a>(env: impl IntoIterator<Item = &'a (String, String)>) -> Result<()> {
     for (key, value) in env {
         if key.is_empty() || key.contains(['=', '\0']) {

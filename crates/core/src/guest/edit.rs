@@ -1,4 +1,4 @@
-//! Parts of files: lines of one, a text in one, and many small ones at once.
+//! Reads lines, replaces text, and writes many small files at once.
 
 use bytes::Bytes;
 use cofferdam_protocol::{Content, Replace, Reply, Request};
@@ -8,32 +8,32 @@ use super::connection::Guest;
 use super::files::{FileContent, send_all};
 use crate::{Error, Result};
 
-/// The texts of a replacement together: they travel in one message.
+/// Both texts of a replacement together: they are sent in one message.
 const MAX_TEXT: usize = 2 * 1024 * 1024;
 
-/// Paths of one request, with what else is said of each file: they travel in one message.
+/// Paths and sizes of one request: they are sent in one message.
 const MAX_PATHS: usize = 1024 * 1024;
 
-/// So many lines are named where a text is not there just as often as it should be.
+/// How many line numbers an error lists when a text does not occur as often as expected.
 const MAX_LINES: usize = 10;
 
-/// A text to put in the place of another.
+/// A text replacement in a file.
 #[derive(Debug, Clone, Default)]
 pub struct ReplaceRequest {
     /// The file.
     pub path: String,
-    /// What is there.
+    /// The text to find.
     pub search: String,
-    /// What is to be there.
+    /// The text to put in its place.
     pub replacement: String,
-    /// In all places; otherwise there must be one.
+    /// Replace all occurrences; otherwise there must be exactly one.
     pub all: bool,
-    /// In just so many places.
+    /// Exact number of occurrences to replace.
     pub expected: Option<u64>,
 }
 
 impl Guest {
-    /// Reads lines, counted from 1, both included; past the end there is nothing.
+    /// Reads lines `from` to `to`, counted from 1, inclusive; past the end the result is empty.
     pub async fn read_lines(&self, path: &str, from: u64, to: u64, limit: u64) -> Result<FileContent> {
         self.admit(path).await?;
         if from == 0 {
@@ -45,8 +45,8 @@ impl Guest {
         self.read_content(&Request::ReadLines { path: path.to_owned(), from, to, limit }, 0, limit).await
     }
 
-    /// Puts one text in the place of another; gives the file's absolute path and in how many places that was. Never tried
-    /// again on a broken link: done twice, it is something else.
+    /// Replaces text; returns the file's absolute path and the number of replacements. Never retried: it is not
+    /// idempotent.
     pub async fn replace(&self, replace: &ReplaceRequest) -> Result<(String, u64)> {
         self.admit(&replace.path).await?;
         check_replace(replace)?;
@@ -70,8 +70,8 @@ impl Guest {
         }
     }
 
-    /// Writes several files, each whole or not at all, in as few round trips as their paths fit into. The first that
-    /// cannot be written ends it.
+    /// Writes several files, each atomically, in as few round trips as possible. Stops at the first that cannot be
+    /// written.
     pub async fn write_many(&self, files: &[(String, Bytes)]) -> Result<()> {
         self.admit_files(files.len())?;
         for (path, content) in files {

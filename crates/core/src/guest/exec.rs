@@ -1,4 +1,4 @@
-//! Running a command: to its end with what it printed, or in the background.
+//! Runs a command: to its end with its output, or in the background.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,67 +8,68 @@ use cofferdam_protocol::{Exit, Kill, Killed, Output, Reply, Request, Stdin, sign
 use tokio_util::sync::CancellationToken;
 
 use super::channel::{Channel, DataSender, unexpected};
-use super::command::{MAX_KEPT, SpawnRequest};
+use super::command::{MAX_RETAINED, SpawnRequest};
 use super::connection::Guest;
-use super::kept::Kept;
 use super::link::{Event, LinkEnd};
 use super::output::StreamName;
 use super::process::Process;
+use super::retained::Retained;
+use crate::clock::sleep_or_forever;
 use crate::id::random_id;
 use crate::{Error, ErrorCode, Result};
 
-/// How much of its output the error of a command that was ended tells.
+/// How much output the error of a command that was killed contains.
 const DETAIL: usize = 4096;
 
-/// Of a tree that was killed, so many are told.
+/// The most killed processes that a result lists.
 const MAX_KILLED: usize = 64;
 
-/// A guest that has not said by then how a command with a time limit ended never will.
-const SILENCE: Duration = Duration::from_secs(30);
+/// How long after its time limit a command may go without an exit record before the guest counts as broken.
+pub(super) const EXIT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A command to run to its end.
 #[derive(Clone)]
 pub struct ExecRequest {
-    /// What and how.
+    /// The command and its options.
     pub spawn: SpawnRequest,
-    /// Its input; at its end at once when absent.
+    /// Its input (default: empty).
     pub stdin: Option<Bytes>,
     /// Ends the command early.
     pub cancel: CancellationToken,
 }
 
 impl ExecRequest {
-    /// A command for the shell with all defaults.
+    /// A shell command with all defaults.
     pub fn shell(script: impl Into<String>) -> ExecRequest {
         let spawn = SpawnRequest { timeout: Some(Duration::from_secs(300)), ..SpawnRequest::shell(script) };
         ExecRequest { spawn, stdin: None, cancel: CancellationToken::new() }
     }
 }
 
-/// How a command went.
+/// The result of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExecResult {
-    /// Its number.
+    /// Its id.
     pub exec_id: String,
     /// 128+n when a signal ended it.
     pub exit_code: u8,
     /// `SIGKILL`, …
     pub signal: Option<String>,
-    /// What it printed, head and tail.
+    /// Its standard output: head and tail.
     pub stdout: Vec<u8>,
-    /// The same for its errors.
+    /// Its standard error: head and tail.
     pub stderr: Vec<u8>,
-    /// As the guest measured it.
+    /// Measured by the guest.
     pub duration: Duration,
-    /// Its time was up.
+    /// It reached its time limit.
     pub timed_out: bool,
-    /// The kernel killed it for memory.
+    /// The kernel killed it for lack of memory.
     pub oom_killed: bool,
-    /// What of its tree did not end by itself, where it was ended.
+    /// Processes of its tree that had to be killed.
     pub killed: Vec<Killed>,
     /// Whether the middle of its output is missing.
     pub stdout_truncated: bool,
-    /// The same for its errors.
+    /// The same for standard error.
     pub stderr_truncated: bool,
 }
 
@@ -80,30 +81,30 @@ impl Guest {
         let mut run = Run {
             guest: self,
             exec_id: &exec_id,
-            kept: [Kept::new(request.spawn.max_output), Kept::new(request.spawn.max_output)],
+            retained: [Retained::new(request.spawn.max_output), Retained::new(request.spawn.max_output)],
             seen: 0,
         };
         let stdin = request.stdin.clone();
         let exit = tokio::select! {
             exit = run.drive(&request.spawn, stdin) => exit?,
             () = request.cancel.cancelled() => {
-                // Not before it is really gone: who aborts and looks again must find nothing.
+                // Return only when it is gone: a caller that checks after an abort must not find it.
                 self.abandon(&exec_id, request.spawn.kill_grace).await;
                 return Err(Error::Aborted);
             }
             error = overdue(&request.spawn) => return Err(error),
         };
-        let [stdout, stderr] = run.kept;
+        let [stdout, stderr] = run.retained;
         result(exec_id, exit, stdout, stderr)
     }
 
-    /// Ends a command that nobody waits for any more; gives up on a guest that does not answer.
-    async fn abandon(&self, exec_id: &str, grace: Duration) {
+    /// Ends a command that is no longer awaited; gives up if the guest does not answer.
+    pub(super) async fn abandon(&self, exec_id: &str, grace: Duration) {
         let request = Request::Kill { exec_id: exec_id.to_owned(), how: Kill::Terminate };
-        let _ = tokio::time::timeout(grace + SILENCE, self.perform(&request)).await;
+        let _ = tokio::time::timeout(grace + EXIT_TIMEOUT, self.perform(&request)).await;
     }
 
-    /// Starts a command that goes on by itself.
+    /// Starts a command in the background.
     pub async fn spawn(self: &Arc<Self>, request: SpawnRequest) -> Result<Process> {
         request.check()?;
         let exec_id = random_id("exec_");
@@ -113,18 +114,19 @@ impl Guest {
         Ok(Process::new(Arc::clone(self), exec_id, pid))
     }
 
-    /// A process that is or was in the sandbox.
+    /// A process of the sandbox, running or ended.
     pub async fn process(self: &Arc<Self>, exec_id: &str) -> Result<Process> {
         let request = Request::Attach { exec_id: exec_id.to_owned(), since_seq: 0, output: Output::Hold };
         let pid = self.call(&request, started).await?;
         Ok(Process::new(Arc::clone(self), exec_id.to_owned(), pid))
     }
 
-    /// Waits for a process to end, and gives what was kept of its output.
+    /// Waits for a process to end; returns its retained output.
     pub(super) async fn wait(self: &Arc<Self>, exec_id: &str) -> Result<ExecResult> {
-        let mut run = Run { guest: self, exec_id, kept: [Kept::new(MAX_KEPT), Kept::new(MAX_KEPT)], seen: 0 };
+        let mut run =
+            Run { guest: self, exec_id, retained: [Retained::new(MAX_RETAINED), Retained::new(MAX_RETAINED)], seen: 0 };
         let exit = run.rejoin().await?;
-        let [stdout, stderr] = run.kept;
+        let [stdout, stderr] = run.retained;
         result(exec_id.to_owned(), exit, stdout, stderr)
     }
 }
@@ -136,26 +138,35 @@ fn started(reply: Reply) -> Option<u32> {
     }
 }
 
-/// What to say of a guest when it has not told how a command with a time limit ended, and never will. Pending until then.
+/// Resolves to an error when the guest is overdue with the exit record of a command that has a time limit.
 pub(crate) async fn overdue(spawn: &SpawnRequest) -> Error {
-    match spawn.timeout {
-        Some(timeout) => tokio::time::sleep(timeout + spawn.kill_grace + SILENCE).await,
-        None => std::future::pending().await,
-    }
-    LinkEnd::Protocol("it never said how a command ended that must be over".to_owned()).into()
+    sleep_or_forever(spawn.timeout.map(|timeout| timeout + spawn.kill_grace + EXIT_TIMEOUT)).await;
+    never_ended()
+}
+
+pub(super) fn never_ended() -> Error {
+    LinkEnd::Protocol("no exit record for a command that must have ended".to_owned()).into()
 }
 
 /// How a command ended.
-struct Ended {
-    exit: Exit,
-    killed: Vec<Killed>,
+pub(super) struct Ended {
+    pub(super) exit: Exit,
+    pub(super) killed: Vec<Killed>,
+}
+
+impl Ended {
+    /// The host has read all output: what the guest did not retain is not lost.
+    pub(super) fn with_all_output(mut self) -> Ended {
+        (self.exit.stdout, self.exit.stderr) = Default::default();
+        self
+    }
 }
 
 /// One command on its way to its end, over as many links as it takes.
 struct Run<'a> {
     guest: &'a Arc<Guest>,
     exec_id: &'a str,
-    kept: [Kept; 2],
+    retained: [Retained; 2],
     seen: u64,
 }
 
@@ -163,7 +174,7 @@ impl Run<'_> {
     async fn drive(&mut self, spawn: &SpawnRequest, stdin: Option<Bytes>) -> Result<Ended> {
         let input = if stdin.is_some() { Stdin::Channel } else { Stdin::Empty };
         let start = Request::Start(spawn.start(self.exec_id, input, Output::Collect));
-        let link = self.guest.link().await?;
+        let link = self.guest.link().await.map_err(Error::unsent)?;
         let end = match link.request(&start, 1) {
             Ok(channel) => match self.take(channel?, stdin.clone()).await {
                 Ok(outcome) => return outcome,
@@ -172,7 +183,7 @@ impl Run<'_> {
             Err(end) => end,
         };
         if stdin.is_some() || !matches!(end, LinkEnd::Broken(_)) {
-            // Nobody knows how much of the input it has read; or there is nobody to come back to.
+            // How much input it has read is unknown; or the link cannot be reopened.
             return Err(self.guest.explain(end).await);
         }
         match self.rejoin().await {
@@ -191,7 +202,7 @@ impl Run<'_> {
         }
     }
 
-    /// Over as many links as it takes: that a sandbox is gone, the next link says; that it takes too long, the caller.
+    /// Attaches again until the command ends. The next link reports a lost sandbox; the caller sets the time limit.
     async fn rejoin(&mut self) -> Result<Ended> {
         let mut pause = Duration::from_millis(10);
         loop {
@@ -208,7 +219,7 @@ impl Run<'_> {
             if !matches!(end, LinkEnd::Broken(_)) {
                 return Err(self.guest.explain(end).await);
             }
-            // A link that is cut again and again must not keep us busy.
+            // Avoid a busy loop when links keep breaking.
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(Duration::from_secs(1));
         }
@@ -231,7 +242,7 @@ impl Run<'_> {
             match event {
                 Event::Output(stream, seq, data) if seq > self.seen => {
                     self.seen = seq;
-                    self.kept[stream as usize].push(&data);
+                    self.retained[stream as usize].push(&data);
                 }
                 Event::Reply(Reply::Exited(exit, killed)) => return Ok(Ok(Ended { exit, killed })),
                 Event::Reply(Reply::Fault(fault)) => return Ok(Err(fault.into())),
@@ -241,7 +252,7 @@ impl Run<'_> {
     }
 }
 
-async fn feed(sender: DataSender, stdin: Option<Bytes>) -> Result<(), LinkEnd> {
+pub(super) async fn feed(sender: DataSender, stdin: Option<Bytes>) -> Result<(), LinkEnd> {
     if let Some(bytes) = stdin {
         sender.send(bytes).await?;
         sender.end();
@@ -249,7 +260,12 @@ async fn feed(sender: DataSender, stdin: Option<Bytes>) -> Result<(), LinkEnd> {
     Ok(())
 }
 
-fn result(exec_id: String, Ended { exit, mut killed }: Ended, stdout: Kept, stderr: Kept) -> Result<ExecResult> {
+pub(super) fn result(
+    exec_id: String,
+    Ended { exit, mut killed }: Ended,
+    stdout: Retained,
+    stderr: Retained,
+) -> Result<ExecResult> {
     let (stdout, stdout_truncated) = stdout.finish(exit.stdout);
     let (stderr, stderr_truncated) = stderr.finish(exit.stderr);
     // A hostile guest may send megabytes.

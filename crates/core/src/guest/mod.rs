@@ -1,7 +1,7 @@
 //! The host end of the protocol: everything a sandbox can do, as messages over one byte stream.
 //!
-//! The guest is hostile ground. Nothing here trusts a length, a number or an order that it sends: a broken rule ends
-//! the link with `PROTOCOL` for every call under way, and memory is bounded by the windows the host itself granted.
+//! The guest is untrusted. Nothing here relies on a length, a number or an order that it sends: a protocol violation ends
+//! the link with `PROTOCOL` for every pending call. The windows that the host grants bound its memory.
 
 mod binary;
 mod channel;
@@ -9,13 +9,15 @@ mod command;
 mod connection;
 mod edit;
 mod exec;
+mod execution;
 mod files;
-mod kept;
 mod link;
 mod output;
 mod ports;
 mod process;
+mod retained;
 mod search;
+mod setup;
 #[cfg(unix)]
 mod transfer;
 mod trees;
@@ -27,6 +29,7 @@ pub use connection::{Connect, Guest};
 pub use edit::ReplaceRequest;
 pub(crate) use exec::overdue;
 pub use exec::{ExecRequest, ExecResult};
+pub use execution::Execution;
 pub use files::{FileContent, FileReader, FileWriter, ListRequest, WriteRequest};
 pub use output::{Chunk, OutputStream, StreamName};
 pub use ports::PortForward;
@@ -40,15 +43,16 @@ pub(crate) use connection::closed_error;
 pub(crate) use files::check_path;
 pub(crate) use link::{HELLO_TIMEOUT, OnNotice, ending_reason};
 pub(crate) use search::{check_patterns, leads_out};
+pub(crate) use setup::setup_bytes;
 
 use std::pin::Pin;
 
 use tokio::io::{AsyncRead, AsyncWrite};
 
-/// The one thing a backend gives: bytes to and from a guest. It ends when either half does.
+/// What a backend provides: bytes to and from a guest. It ends when either half does.
 pub struct ByteStream {
-    /// What the guest sends.
+    /// Bytes from the guest.
     pub reader: Pin<Box<dyn AsyncRead + Send>>,
-    /// What the guest is sent.
+    /// Bytes to the guest.
     pub writer: Pin<Box<dyn AsyncWrite + Send>>,
 }

@@ -1,4 +1,4 @@
-//! A process's output as it comes, piece by piece, losing nothing: a slow reader slows the process.
+//! A process's output as it is written, without loss: a slow reader slows the process.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ pub enum StreamName {
     Stderr,
 }
 
-/// A numbered piece of output. It starts and ends between characters, as far as the output is UTF-8.
+/// A numbered piece of output. UTF-8 output is never split inside a character.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chunk {
     /// Rises by one per chunk over both streams.
@@ -46,7 +46,7 @@ impl OutputStream {
         OutputStream { guest, exec_id, channel: None, seen: since, rejoined: false, done: false }
     }
 
-    /// At least one chunk and at most `max`, as they are there; none after the end.
+    /// At least one chunk and at most `max`, as available; none after the end.
     pub async fn next_many(&mut self, max: usize) -> Result<Vec<Chunk>> {
         let mut chunks = Vec::new();
         let mut broken = false;
@@ -96,8 +96,8 @@ impl OutputStream {
     }
 }
 
-/// More was under way when the link broke than the guest keeps.
-fn lost_output(exec_id: &str, seen: u64) -> Error {
+/// More output was in flight when the link broke than the guest retains.
+pub(super) fn lost_output(exec_id: &str, seen: u64) -> Error {
     let message = format!(
         "output of {exec_id} after chunk {seen} was lost when the connection to the sandbox broke; read({{ sinceSeq: {seen} }}) \
          gives what is still kept"

@@ -17,7 +17,7 @@ use super::connection::Guest;
 use super::link::{Event, LinkEnd};
 use crate::{Error, Result};
 
-/// What one read takes: a frame of data.
+/// Bytes per read: one frame of data.
 const READ_SIZE: usize = 64 * 1024;
 
 /// A port of the sandbox that the host can connect to, until it is closed or the sandbox is.
@@ -41,7 +41,7 @@ impl PortForward {
 impl Guest {
     /// Listens on the host's loopback, at `host_port` or any free one, for connections to `port` in the sandbox.
     pub async fn forward(self: &Arc<Self>, port: u16, host_port: Option<u16>) -> Result<PortForward> {
-        // Says now that the sandbox is gone, and not to the first who connects.
+        // Fail now if the sandbox is gone, not at the first connection.
         self.link().await?;
         let wanted = SocketAddr::from((Ipv4Addr::LOCALHOST, host_port.unwrap_or(0)));
         let taken = |error: io::Error| {
@@ -55,7 +55,7 @@ impl Guest {
         Ok(PortForward { address, over })
     }
 
-    /// Whether somebody listens at a port of the sandbox.
+    /// Whether a program listens on a port of the sandbox.
     pub(crate) async fn probe(&self, port: u16) -> Result<bool> {
         match self.connect(port).await? {
             Ok(Some(_)) => Ok(true),
@@ -90,7 +90,7 @@ async fn accept_all(guest: Arc<Guest>, listener: TcpListener, port: u16, over: C
                     let guest = Arc::clone(&guest);
                     connections.spawn(async move { serve(&guest, port, stream).await });
                 }
-                // Out of descriptors, most likely: let some be given back.
+                // Most likely out of file descriptors: wait until some are closed.
                 Err(_) => tokio::time::sleep(std::time::Duration::from_millis(50)).await,
             },
             Some(_) = connections.join_next() => {}
@@ -102,7 +102,7 @@ async fn accept_all(guest: Arc<Guest>, listener: TcpListener, port: u16, over: C
 async fn serve(guest: &Guest, port: u16, stream: TcpStream) {
     let _ = stream.set_nodelay(true);
     let Ok(Ok(Some(channel))) = guest.connect(port).await else {
-        // Nobody listens there, or the sandbox is gone: the client is refused, as it would be without us.
+        // No listener, or the sandbox is gone: refuse the client, as a direct connection would.
         let _ = stream.set_zero_linger();
         return;
     };
@@ -114,7 +114,7 @@ async fn serve(guest: &Guest, port: u16, stream: TcpStream) {
     }
 }
 
-/// Comes back when the client is gone; one that has merely sent all it has to send is still listened to.
+/// Returns when the client is gone. A client that only closed its sending half still gets data.
 async fn send_up(mut reader: OwnedReadHalf, sender: DataSender) {
     let mut buffer = BytesMut::new();
     loop {
@@ -130,7 +130,7 @@ async fn send_up(mut reader: OwnedReadHalf, sender: DataSender) {
     }
 }
 
-/// Comes back when both ways are over, or either end is gone.
+/// Returns when both directions have ended, or either side is gone.
 async fn send_down(mut channel: Channel, mut writer: OwnedWriteHalf) {
     loop {
         let written = match channel.next().await {

@@ -1,10 +1,10 @@
-//! A process that goes on by itself: read it, feed it, end it, wait for it.
+//! A background process: read its output, write its input, end it, wait for it.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use cofferdam_protocol::{Kill, LOG_DIR, Reply, Request, TerminalSize, signal_number};
+use cofferdam_protocol::{Kill, LOG_DIR, ProcessInfo, Reply, Request, TerminalSize, signal_number};
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
@@ -13,6 +13,7 @@ use super::connection::Guest;
 use super::exec::ExecResult;
 use super::link::Event;
 use super::output::{Chunk, OutputStream};
+use crate::clock::sleep_or_forever;
 use crate::{Error, ErrorCode, Result};
 
 /// A process in a sandbox, running or ended.
@@ -29,15 +30,26 @@ enum Input {
     Ended,
 }
 
-/// What is kept of a process's output after some chunk.
+/// Retained output of a process after some chunk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recent {
     /// Oldest first.
     pub chunks: Vec<Chunk>,
-    /// Nothing more will come.
+    /// The output is complete.
     pub done: bool,
-    /// Bytes that were not kept.
+    /// Bytes that were not retained.
     pub lost_bytes: u64,
+}
+
+impl Guest {
+    /// All processes that hosts started and the guest still knows.
+    pub async fn processes(&self) -> Result<Vec<ProcessInfo>> {
+        self.call(&Request::Processes, |reply| match reply {
+            Reply::Processes(list) => Some(list),
+            _ => None,
+        })
+        .await
+    }
 }
 
 impl Process {
@@ -45,7 +57,7 @@ impl Process {
         Process { guest, exec_id, pid, stdin: Mutex::new(Input::Untouched) }
     }
 
-    /// Its number, good from any host process.
+    /// Its id, valid in any host process.
     pub fn exec_id(&self) -> &str {
         &self.exec_id
     }
@@ -55,12 +67,12 @@ impl Process {
         self.pid
     }
 
-    /// Everything after `since`, losing nothing: a slow reader slows the process.
+    /// All output after `since`, without loss: a slow reader slows the process.
     pub fn output(&self, since: u64) -> OutputStream {
         OutputStream::new(Arc::clone(&self.guest), self.exec_id.clone(), since)
     }
 
-    /// What is kept after `since`, waiting up to `wait` for a first chunk.
+    /// Retained output after `since`; waits up to `wait` for a first chunk.
     pub async fn read(&self, since: u64, max_chunks: u32, wait: Duration) -> Result<Recent> {
         let request = Request::Read {
             exec_id: self.exec_id.clone(),
@@ -103,7 +115,7 @@ impl Process {
         let sender = channel.sender();
         let outcome = tokio::select! {
             outcome = sender.send(bytes) => outcome,
-            // It answers before the end of input only when it takes no more.
+            // It replies before the end of input only when it accepts no more.
             reply = channel.reply() => match reply {
                 Ok(reply) => return reply.and(Err(unexpected())),
                 Err(end) => Err(end),
@@ -128,7 +140,7 @@ impl Process {
         };
         channel.sender().end();
         match channel.reply().await {
-            // One that ended by itself has ended its input, too.
+            // A process that has ended has closed its input, too.
             Ok(reply) => reply.map(drop).or_else(|error| match error.code() {
                 Some(ErrorCode::InvalidArgument) => Ok(()),
                 _ => Err(error),
@@ -156,17 +168,17 @@ impl Process {
         self.guest.perform(&Request::Kill { exec_id: self.exec_id.clone(), how }).await
     }
 
-    /// Changes the size of its terminal; the programs on it are told.
+    /// Resizes its terminal; programs on it get SIGWINCH.
     pub async fn resize(&self, size: TerminalSize) -> Result<()> {
         self.guest.perform(&Request::Resize { exec_id: self.exec_id.clone(), size }).await
     }
 
-    /// Where its whole output is, if that was asked for.
+    /// The file with its whole output, if `log_bytes` was set.
     pub fn log_path(&self) -> String {
         format!("{LOG_DIR}/{}.log", self.exec_id)
     }
 
-    /// Waits until somebody listens at a port of the sandbox; rejects when this process ends before.
+    /// Waits until a program listens on a port of the sandbox; fails if this process ends first.
     pub async fn wait_for_port(&self, port: u16, timeout: Option<Duration>, cancel: &CancellationToken) -> Result<()> {
         let listening = async {
             let mut pause = Duration::from_millis(5);
@@ -181,7 +193,7 @@ impl Process {
             let errors = String::from_utf8_lossy(&result.stderr).into_owned();
             let last: String = errors.chars().rev().take(1000).collect::<Vec<_>>().into_iter().rev().collect();
             let message = format!(
-                "{} ended with exit code {} before anybody listened at port {port}: {}",
+                "{} ended with exit code {} before a program listened on port {port}: {}",
                 self.exec_id,
                 result.exit_code,
                 last.trim()
@@ -191,24 +203,18 @@ impl Process {
                 .with("exitCode", result.exit_code)
                 .with("stderr", last))
         };
-        let late = async {
-            match timeout {
-                Some(limit) => tokio::time::sleep(limit).await,
-                None => std::future::pending().await,
-            }
-        };
         tokio::select! {
             outcome = listening => outcome,
             outcome = ended => outcome,
-            () = late => {
+            () = sleep_or_forever(timeout) => {
                 let limit = timeout.unwrap_or_default().as_millis();
-                Err(Error::new(ErrorCode::TimedOut, format!("nobody listens at port {port} after {limit} ms")).with("port", port))
+                Err(Error::new(ErrorCode::TimedOut, format!("no program listens on port {port} after {limit} ms")).with("port", port))
             }
             () = cancel.cancelled() => Err(Error::Aborted),
         }
     }
 
-    /// Waits for its end. The process goes on when the wait is given up.
+    /// Waits for its end. Giving up the wait does not end the process.
     pub async fn wait(&self, timeout: Option<Duration>, cancel: &CancellationToken) -> Result<ExecResult> {
         let waiting = self.guest.wait(&self.exec_id);
         let limited = async {

@@ -1,6 +1,6 @@
-//! Names and lines, searched for by the guest.
+//! Searches for names and lines, done by the guest.
 //!
-//! What comes back is counted and measured here: a guest that gives more than it was asked for breaks the protocol.
+//! Results are counted and measured here: a guest that sends more than requested violates the protocol.
 
 use cofferdam_protocol::{FileEntry, Filter, Glob, Grep, Hit, MAX_CONTEXT, MAX_LINE_TEXT, Reply, Request};
 use serde::de::DeserializeOwned;
@@ -18,16 +18,16 @@ const MAX_RESULTS: u64 = 100_000;
 const MAX_PATTERNS: usize = 1000;
 const MAX_PATTERN: usize = 4096;
 
-/// Below which folder is searched, and what is left out.
+/// Where to search, and what to leave out.
 #[derive(Debug, Clone, Default)]
 pub struct SearchScope {
     /// Absolute, or under the workdir.
     pub path: String,
-    /// As in a `.gitignore` there.
+    /// Patterns as in a `.gitignore` in that folder.
     pub exclude: Vec<String>,
-    /// By the `.gitignore` files there and above, too; and without `.git`.
+    /// Also honor the `.gitignore` files there and above, and skip `.git`.
     pub gitignore: bool,
-    /// With names that begin with a dot.
+    /// Include names that begin with a dot.
     pub hidden: bool,
 }
 
@@ -38,7 +38,7 @@ pub struct GlobRequest {
     pub scope: SearchScope,
     /// Any of them.
     pub patterns: Vec<String>,
-    /// At most so many.
+    /// The most results.
     pub max_results: u64,
 }
 
@@ -47,36 +47,36 @@ pub struct GlobRequest {
 pub struct GrepRequest {
     /// Where; a file, or a folder.
     pub scope: SearchScope,
-    /// An expression.
+    /// A regular expression.
     pub pattern: String,
-    /// The pattern is the text itself.
+    /// The pattern is plain text.
     pub literal: bool,
-    /// Upper and lower case are the same.
+    /// Ignore case.
     pub ignore_case: bool,
-    /// Only such files.
+    /// Only files that match one of these globs.
     pub include: Vec<String>,
-    /// So many lines before each.
+    /// Lines of context before each match.
     pub before: u64,
-    /// So many lines after each.
+    /// Lines of context after each match.
     pub after: u64,
-    /// At most so many in all.
+    /// The most matches in total.
     pub max_matches: u64,
-    /// At most so many in one file.
+    /// The most matches per file.
     pub max_per_file: u64,
-    /// Longer files are left out.
+    /// Skip longer files.
     pub max_file_bytes: u64,
 }
 
-/// What a search gives.
+/// The results of a search.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found<T> {
     /// In the order of the walk.
     pub results: Vec<T>,
-    /// There is more.
+    /// There are more results.
     pub truncated: bool,
-    /// Files that were looked into.
+    /// Files searched.
     pub files: u64,
-    /// Files that were not: binary, too long, or not readable.
+    /// Files skipped: binary, too long, or not readable.
     pub skipped: u64,
 }
 
@@ -84,7 +84,7 @@ impl SearchScope {
     fn filter(&self) -> Result<Filter> {
         check_patterns("exclude", &self.exclude)?;
         let pattern = |text: &str, is_wanted: bool| is_wanted.then(|| text.to_owned());
-        // The last one that fits decides: an `exclude` of "!.env" brings back what is hidden, and nothing brings back .git.
+        // The last match decides: an `exclude` of "!.env" brings back what is hidden, and nothing brings back .git.
         let exclude = pattern(".*", !self.hidden).into_iter();
         let exclude = exclude.chain(self.exclude.iter().cloned()).chain(pattern(".git", self.gitignore));
         Ok(Filter { exclude: exclude.collect(), gitignore: self.gitignore })
@@ -92,7 +92,7 @@ impl SearchScope {
 }
 
 impl Guest {
-    /// Everything below a folder whose path fits a pattern.
+    /// Everything below a folder whose path matches a pattern.
     pub async fn glob(&self, glob: &GlobRequest) -> Result<Found<FileEntry>> {
         self.admit_tree(&glob.scope.path).await?;
         check_patterns("pattern", &glob.patterns)?;

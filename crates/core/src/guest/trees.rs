@@ -1,66 +1,66 @@
-//! What can be asked of a transfer between the host and a sandbox, and what comes of it. Carrying is done by `transfer`,
-//! from open folder to open folder: on hosts that have those, which Windows is not.
+//! Requests and reports of transfers between the host and a sandbox. `transfer` does the work, with directory handles,
+//! which Windows hosts lack.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How far a transfer has come.
+/// Progress of a transfer.
 #[derive(Debug, Clone)]
 pub struct Progress {
-    /// Whole files so far.
+    /// Files completed so far.
     pub files: u64,
-    /// Of content so far.
+    /// Bytes of content so far.
     pub bytes: u64,
-    /// Where that is known.
+    /// Total bytes, if known.
     pub total_bytes: Option<u64>,
-    /// What it is at, below the root.
+    /// Current path below the root.
     pub path: Vec<u8>,
 }
 
-/// Told how far a transfer has come.
+/// Called with the progress of a transfer.
 pub type OnProgress = Arc<dyn Fn(Progress) + Send + Sync>;
 
-/// What to carry.
+/// A transfer to make.
 #[derive(Clone, Default)]
 pub struct TransferRequest {
     /// On the host.
     pub host_path: PathBuf,
     /// In the sandbox: absolute, or under the workdir.
     pub path: String,
-    /// Left out, as in a `.gitignore` at the root.
+    /// Patterns to leave out, as in a `.gitignore` at the root.
     pub exclude: Vec<String>,
-    /// Leave out what the tree's own `.gitignore` files say.
+    /// Honor the tree's own `.gitignore` files.
     pub gitignore: bool,
-    /// Only what is not there already.
+    /// Transfer only what differs.
     pub sync: bool,
-    /// Told now and then.
+    /// Called from time to time.
     pub on_progress: Option<OnProgress>,
 }
 
-/// What was carried.
+/// What was transferred.
 #[derive(Debug, Clone, Default)]
 pub struct TransferReport {
-    /// Whole files.
+    /// Files.
     pub files: u64,
     /// Folders below the root.
     pub dirs: u64,
     /// Symbolic links.
     pub links: u64,
-    /// Of files' content, without holes.
+    /// Bytes of file content, without holes.
     pub bytes: u64,
-    /// What was not carried, and why; the first so many.
+    /// What was skipped, and why; only the first ones.
     pub skipped: Vec<Skipped>,
-    /// From beginning to end.
+    /// Total time.
     pub duration: Duration,
 }
 
-/// Something that was not carried.
+/// An entry that was skipped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Skipped {
     /// Below the root.
     pub path: Vec<u8>,
-    /// For people.
+    /// The reason, as text.
     pub reason: String,
 }
 
@@ -71,12 +71,12 @@ mod unsupported {
     use crate::{Error, ErrorCode, Result};
 
     impl Guest {
-        /// Not from this host.
+        /// Not supported on this host.
         pub async fn upload(&self, request: &TransferRequest) -> Result<TransferReport> {
             Err(refusal(request))
         }
 
-        /// Not to this host.
+        /// Not supported on this host.
         pub async fn download(&self, request: &TransferRequest) -> Result<TransferReport> {
             Err(refusal(request))
         }
@@ -84,7 +84,7 @@ mod unsupported {
 
     fn refusal(request: &TransferRequest) -> Error {
         let message = format!(
-            "{:?} cannot be carried: files.upload and files.download are not there on Windows yet. Use files.read and \
+            "{:?} cannot be transferred: files.upload and files.download are not supported on Windows yet. Use files.read and \
              files.write, or run this program in WSL",
             request.host_path
         );

@@ -1,4 +1,4 @@
-//! What happens to files in a sandbox, as it happens.
+//! File changes in a sandbox, as they happen.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,18 +12,18 @@ use super::connection::Guest;
 use super::link::{Event, LinkEnd};
 use crate::Result;
 
-/// How long other calls wait for a watch to be in place. A file system that hangs must not hang them all.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// How long other calls wait for a pending watch. A file system that hangs must not block them all.
+const WATCH_TIMEOUT: Duration = Duration::from_secs(2);
 
 impl Guest {
-    /// Watches a folder, with all below it if `recursive`, or one file. Calls that are made from now on, and not only from
-    /// when this is done, wait for it to be in place: so that what they change is told.
+    /// Watches a file or a folder; `recursive` includes all subfolders. Calls made after this one, even before it resolves,
+    /// wait for the watch to be in place: their changes are reported.
     pub fn watch_files(
         self: &Arc<Self>,
         path: &str,
         recursive: bool,
     ) -> impl Future<Output = Result<FileWatch>> + Send + use<> {
-        let (guest, beginning) = (Arc::clone(self), self.beginnings.begin());
+        let (guest, pending) = (Arc::clone(self), self.pending_watches.begin());
         let path = path.to_owned();
         async move {
             match recursive {
@@ -32,14 +32,14 @@ impl Guest {
             }
             let request = Request::WatchFiles { path, recursive };
             let channel = guest.begin_watch(&request).await?;
-            drop(beginning);
+            drop(pending);
             Ok(FileWatch { guest, request, channel: Some(channel) })
         }
     }
 
     async fn begin_watch(&self, request: &Request) -> Result<Channel> {
         self.with_link_now(|link| async move {
-            // One answer when everything is watched, one at the end.
+            // One reply when the watch is in place, one at the end.
             let mut channel = match link.request(request, 2)? {
                 Ok(channel) => channel,
                 Err(error) => return Ok(Err(error)),
@@ -54,8 +54,8 @@ impl Guest {
     }
 }
 
-/// A watch over files. What is not read waits in the sandbox, up to what fits a window and the kernel's own queue; what
-/// is dropped beyond that is told as [`FileChange::Overflow`]. Dropping it ends the watch.
+/// A file watch. Unread changes wait in the sandbox, within one window and the kernel's queue; beyond that they are
+/// dropped and reported as [`FileChange::Overflow`]. Dropping it ends the watch.
 pub struct FileWatch {
     guest: Arc<Guest>,
     request: Request,
@@ -63,8 +63,8 @@ pub struct FileWatch {
 }
 
 impl FileWatch {
-    /// The next changes, at least one; none when what was watched is gone. When the link breaks, the watch is made again
-    /// on a new one, and an overflow stands for what was missed meanwhile. After an error, there are no more.
+    /// The next changes, at least one; none when the watched path is gone. When the link breaks, the watch resumes on a new
+    /// one, and an overflow marks the gap. No changes follow an error.
     pub async fn next_many(&mut self) -> Result<Vec<FileChange>> {
         let Some(channel) = &mut self.channel else { return Ok(Vec::new()) };
         let outcome = match channel.next().await {
@@ -90,27 +90,27 @@ impl FileWatch {
     }
 }
 
-/// The watches that were asked for and are not in place yet.
+/// Watches that were requested and are not in place yet.
 #[derive(Default)]
-pub(super) struct Beginnings(watch::Sender<usize>);
+pub(super) struct PendingWatches(watch::Sender<usize>);
 
-impl Beginnings {
-    fn begin(&self) -> Beginning {
+impl PendingWatches {
+    fn begin(&self) -> PendingWatch {
         self.0.send_modify(|count| *count += 1);
-        Beginning(self.0.clone())
+        PendingWatch(self.0.clone())
     }
 
-    pub(super) async fn settled(&self) {
+    pub(super) async fn wait(&self) {
         if *self.0.borrow() > 0 {
             let mut count = self.0.subscribe();
-            let _ = tokio::time::timeout(PATIENCE, count.wait_for(|count| *count == 0)).await;
+            let _ = tokio::time::timeout(WATCH_TIMEOUT, count.wait_for(|count| *count == 0)).await;
         }
     }
 }
 
-struct Beginning(watch::Sender<usize>);
+struct PendingWatch(watch::Sender<usize>);
 
-impl Drop for Beginning {
+impl Drop for PendingWatch {
     fn drop(&mut self) {
         self.0.send_modify(|count| *count -= 1);
     }

@@ -1,27 +1,30 @@
-//! The manager: what callers ask for, within the policy. What it has open is in its [`Register`]; what is on the engine is
-//! found through [`crate::sessions`].
+//! The manager: what callers ask for, within the policy. Its [`Register`] has what it opened; [`crate::sessions`] finds what exists on
+//! the backend.
 
 mod opening;
+mod request;
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
 
-use crate::backend::{self, Backend, BoxRecord, BoxState, EngineInfo, PruneReport, PruneRequest};
+use crate::backend::{Backend, BoxRecord, BoxState, EngineInfo, PruneReport, PruneRequest, Resolver};
 use crate::events::{Event, EventKind, EventStream};
 use crate::host::{Background, Host};
 use crate::id::random_id;
-use crate::key::{Scope, is_private, scope_prefix};
+use crate::key::{Scope, SessionKey, scope_prefix};
+use crate::lock::lock;
 use crate::options::{Limits, ManagerOptions, OnPull, OpenRequest, Timeouts, WarmRequest};
 use crate::packages::Layers;
 use crate::policy::Policy;
-use crate::pool::{Pool, tell_failure};
-use crate::register::{Origin, Register};
+use crate::pool::{Pool, emit_failure};
+use crate::register::{Ownership, Register};
 use crate::sandbox::Sandbox;
-use crate::sessions::{self, adopt, check_request, not_found, peek};
+use crate::sessions::{adopt, not_found, peek};
 use crate::{DEFAULT_IMAGE, Error, ErrorCode, Result};
+use request::{check_request, forward_pulls};
 
 /// A sandbox, and whether this call made it.
 pub struct Opened {
@@ -57,15 +60,19 @@ struct Inner {
 }
 
 impl Manager {
-    /// A manager on the backend that the options say. Connects on first use.
+    /// A manager on the backend that the options name. Connects on first use.
     pub fn new(options: ManagerOptions) -> Manager {
-        Manager::with_backend(backend::choose(&options), options)
+        Manager::resolving(Resolver::new(&options), options)
     }
 
     /// A manager on any backend.
     pub fn with_backend(backend: Arc<dyn Backend>, options: ManagerOptions) -> Manager {
+        Manager::resolving(Resolver::fixed(backend), options)
+    }
+
+    fn resolving(resolver: Resolver, options: ManagerOptions) -> Manager {
         Manager(Arc::new(Inner {
-            host: Host::new(backend, Arc::clone(&options.policy.files), options.store),
+            host: Host::new(resolver, Arc::clone(&options.policy.files), options.store),
             policy: options.policy,
             timeouts: options.timeouts,
             owner: random_id(""),
@@ -78,35 +85,35 @@ impl Manager {
         }))
     }
 
-    /// What goes on beside, until the manager is closed.
+    /// Work in the background, until the manager is closed.
     pub(crate) fn background(&self) -> &Background {
         &self.0.host.background
     }
 
-    /// Begins to make ready what is to be kept ready. Once is enough.
+    /// Starts to fill the warm pool. Idempotent.
     pub fn warm_up(&self) {
-        let warm = std::mem::take(&mut *self.0.warm.lock().unwrap_or_else(PoisonError::into_inner));
+        let warm = std::mem::take(&mut *lock(&self.0.warm));
         if self.0.check_open().is_ok() {
-            warm.into_iter().for_each(|warm| self.keep_warm(warm));
+            warm.into_iter().for_each(|warm| self.fill_pool(warm));
         }
     }
 
-    fn keep_warm(&self, warm: WarmRequest) {
+    fn fill_pool(&self, warm: WarmRequest) {
         let inner = Arc::clone(&self.0);
         let over = self.0.host.background.over();
         self.0.host.background.spawn(async move {
-            let stocked = tokio::select! {
-                stocked = inner.stock(&warm) => stocked,
+            let filling = tokio::select! {
+                filling = inner.fill_pool(&warm) => filling,
                 () = over.cancelled() => Ok(()),
             };
-            if let Err(error) = stocked {
+            if let Err(error) = filling {
                 let image = warm.open.image.as_deref().unwrap_or(DEFAULT_IMAGE);
-                tell_failure(&inner.host, image, warm.count, &error);
+                emit_failure(&inner.host, image, warm.count, &error);
             }
         });
     }
 
-    /// Gets or makes the sandbox of a session. Given up, it leaves no sandbox behind that nobody else uses.
+    /// Gets or creates the sandbox of a session. An aborted call leaves no sandbox behind that nobody else uses.
     pub async fn open(&self, mut request: OpenRequest) -> Result<Opened> {
         let (cancel, timeout) = (request.cancel.clone(), request.timeout);
         let giving_up = cancel.child_token();
@@ -115,22 +122,21 @@ impl Manager {
         let mut opening = tokio::spawn(async move { inner.open(request).await });
         let given_up = tokio::select! {
             outcome = &mut opening => {
-                let crashed = |error| Error::new(ErrorCode::Internal, format!("opening a sandbox crashed: {error}"));
-                return outcome.map_err(crashed)?;
+                return outcome.map_err(Error::panicked)?;
             }
             () = cancel.cancelled() => Error::Aborted,
             () = tokio::time::sleep(timeout.unwrap_or(Duration::MAX)), if timeout.is_some() => {
                 let limit = timeout.unwrap_or_default().as_millis();
-                Error::new(ErrorCode::TimedOut, format!("the sandbox was not open after {limit} ms"))
+                Error::new(ErrorCode::TimedOut, format!("open() timed out after {limit} ms"))
             }
         };
         giving_up.cancel();
-        // Closing the manager waits for it: a program that then exits leaves nothing.
+        // Closing the manager waits for this, so a program that exits afterwards leaves nothing.
         let inner = Arc::clone(&self.0);
         self.background().spawn(async move {
             let Ok(Ok(Opened { sandbox, created: true })) = opening.await else { return };
-            // Nobody opens it between the look and the end of it.
-            let slot = inner.register.slot(sandbox.key());
+            // With the slot locked, nobody opens it in between.
+            let slot = inner.register.slot(sandbox.key().as_str());
             let mut slot = slot.lock().await;
             if sandbox.opens.load(Ordering::Acquire) == 1 {
                 let _ = sandbox.close().await;
@@ -140,40 +146,41 @@ impl Manager {
         Err(given_up)
     }
 
-    /// A sandbox by its id, also one that another process opened, or one that is stopped.
+    /// A sandbox by its id, whichever process opened it, running or stopped.
     pub async fn get(&self, id: &str) -> Result<Arc<Sandbox>> {
         self.0.check_open()?;
         if let Some(sandbox) = self.0.register.open().into_iter().find(|sandbox| sandbox.id() == id) {
             return Ok(sandbox);
         }
         let host = &self.0.host;
-        let found = host.backend.list().await?.into_iter().find(|record| record.id == id);
+        let found = host.records().await?.into_iter().find(|record| record.id == id);
         let record = found.filter(|record| record.state != BoxState::Warm).ok_or_else(|| not_found(id))?;
         let sandbox = match record.state {
             BoxState::Stopped => {
-                let kept = host.backend.kept(&record.name).await?.ok_or_else(|| not_found(id))?;
-                Sandbox::stopped(host, &record, kept)
+                let key = SessionKey::from_text(record.key).ok_or_else(|| not_found(id))?;
+                let workspace = host.backend().await?.require_workspaces()?.find(&key).await?;
+                Sandbox::stopped(host, key, workspace.ok_or_else(|| not_found(id))?.spec)
             }
             _ => adopt(host, &record).await?.ok_or_else(|| not_found(id))?,
         };
         if !self.0.is_admitted(&sandbox).await? {
             return Err(not_found(id));
         }
-        let slot = self.0.register.slot(sandbox.key());
+        let slot = self.0.register.slot(sandbox.key().as_str());
         let mut slot = slot.lock().await;
         if let Some((there, _)) = &*slot
             && there.id() == id
             && !there.is_closed()
         {
-            sandbox.leave();
+            sandbox.detach();
             return Ok(Arc::clone(there));
         }
-        *slot = Some((Arc::clone(&sandbox), Origin::Adopted));
-        host.events.emit(|| Event::new(EventKind::Resumed).of(sandbox.id(), sandbox.key()));
+        *slot = Some((Arc::clone(&sandbox), Ownership::Adopted));
+        host.events.emit(|| Event::new(EventKind::Resumed).of(sandbox.id(), sandbox.key().as_str()));
         Ok(sandbox)
     }
 
-    /// All sandboxes on the engine, or those of one scope, oldest first.
+    /// All sandboxes on the backend, or those of one scope, oldest first.
     pub async fn list(&self, scope: Option<&Scope>) -> Result<Vec<BoxRecord>> {
         self.0.check_open()?;
         let prefix = scope.map(scope_prefix).transpose()?.unwrap_or_default();
@@ -183,7 +190,7 @@ impl Manager {
         Ok(records)
     }
 
-    /// Closes all sessions of a scope, side by side, whoever opened them. Says how many there were.
+    /// Closes all sessions of a scope concurrently, whoever opened them; returns how many.
     pub async fn end_scope(&self, scope: &Scope) -> Result<usize> {
         let records = self.list(Some(scope)).await?;
         let running: Vec<_> = records.into_iter().filter(|record| record.state != BoxState::Stopped).collect();
@@ -193,7 +200,7 @@ impl Manager {
                 Some(sandbox) => sandbox.end("scope-ended").await,
                 None => match adopt(&self.0.host, record).await {
                     Ok(Some(sandbox)) => sandbox.end("scope-ended").await,
-                    _ => self.0.host.backend.remove(&record.handle).await,
+                    _ => self.0.host.backend().await?.remove(&record.handle).await,
                 },
             }
         });
@@ -204,7 +211,7 @@ impl Manager {
     /// Removes what dead programs and older versions left.
     pub async fn prune(&self, request: &PruneRequest) -> Result<PruneReport> {
         self.0.check_open()?;
-        self.0.host.backend.prune(request).await
+        self.0.host.backend().await?.prune(request).await
     }
 
     /// Changes a sandbox's limits while it runs, within the policy.
@@ -225,27 +232,28 @@ impl Manager {
     /// Pulls an image.
     pub async fn pull(&self, image: &str, on_pull: Option<&OnPull>) -> Result<()> {
         self.0.check_open()?;
-        let on_pull = sessions::told_of_pulls(&self.0.host, on_pull.cloned());
-        let image = self.0.host.backend.resolve_image(image).await?;
-        self.0.host.backend.pull(&image, Some(&on_pull)).await
+        let host = &self.0.host;
+        let on_pull = forward_pulls(host, on_pull.cloned());
+        let image = host.resolve_image(image).await?;
+        host.backend().await?.require_images()?.pull(&image, Some(&on_pull)).await
     }
 
     /// The backend, and what it can and cannot do here.
     pub async fn info(&self) -> Result<EngineInfo> {
         self.0.check_open()?;
-        self.0.host.backend.info().await
+        self.0.host.backend().await?.info().await
     }
 
-    /// Closes every sandbox that this manager made, side by side; says the first thing that went wrong.
+    /// Closes every sandbox that this manager created, concurrently; rejects with the first error.
     pub async fn close(&self) -> Result<()> {
         self.0.closed.store(true, Ordering::Release);
         let slots = self.0.register.drain();
         let closing = slots.iter().map(|slot| async move {
             // Waits for one that is just being opened.
             match slot.lock().await.take() {
-                Some((sandbox, Origin::Made)) => sandbox.end("manager-closed").await,
-                Some((sandbox, Origin::Adopted)) => {
-                    sandbox.leave();
+                Some((sandbox, Ownership::Owned)) => sandbox.end("manager-closed").await,
+                Some((sandbox, Ownership::Adopted)) => {
+                    sandbox.detach();
                     Ok(())
                 }
                 None => Ok(()),
@@ -259,17 +267,17 @@ impl Manager {
         closed.into_iter().collect()
     }
 
-    /// The program is about to exit without having closed: ends, within `patience`, what nobody can ever find again.
-    /// Sessions with a scope stay, for as long as their orphan timeout says. Blocks.
+    /// For a program that exits without closing: ends, within `patience`, the sandboxes that nobody could find again. Sessions with a
+    /// scope live on until their orphan timeout. Blocks.
     pub fn exit(&self, patience: Duration) {
         if self.0.closed.swap(true, Ordering::AcqRel) {
             return;
         }
-        let private = self.0.register.made().into_iter().filter(|sandbox| is_private(sandbox.key()));
+        let private = self.0.register.owned().into_iter().filter(|sandbox| sandbox.key().is_private());
         let guests = private.map(|sandbox| Arc::clone(&*sandbox)).chain(self.0.pool.guests());
-        let farewells: Vec<_> = guests.filter_map(|guest| guest.ask_to_end()).collect();
+        let ending: Vec<_> = guests.filter_map(|guest| guest.ask_to_end()).collect();
         let deadline = Instant::now() + patience;
-        while Instant::now() < deadline && !farewells.iter().all(|farewell| farewell.is_over()) {
+        while Instant::now() < deadline && !ending.iter().all(|answer| answer.is_over()) {
             std::thread::sleep(Duration::from_millis(1));
         }
     }
@@ -283,7 +291,7 @@ impl Inner {
         Ok(())
     }
 
-    /// Once per manager, beside its work: what dead programs left is cleaned up.
+    /// Cleans up what dead programs left, once per manager, in the background.
     fn reconcile(self: &Arc<Self>) {
         if self.reconciled.swap(true, Ordering::AcqRel) {
             return;
@@ -293,47 +301,47 @@ impl Inner {
         self.host.background.spawn(async move {
             let request = PruneRequest::default();
             tokio::select! {
-                // What cannot be cleaned up now is there for the next one.
-                _ = inner.host.backend.prune(&request) => {}
+                // What cannot be cleaned up now is left for the next manager.
+                _ = async { inner.host.backend().await?.prune(&request).await } => {}
                 () = over.cancelled() => {}
             }
         });
     }
 
-    async fn stock(&self, warm: &WarmRequest) -> Result<()> {
-        let image = self.host.backend.resolve_image(warm.open.image.as_deref().unwrap_or(DEFAULT_IMAGE)).await?;
+    async fn fill_pool(&self, warm: &WarmRequest) -> Result<()> {
+        let image = self.host.resolve_image(warm.open.image.as_deref().unwrap_or(DEFAULT_IMAGE)).await?;
         let limits = self.policy.admit(&warm.open, &image)?;
         check_request(&warm.open)?;
-        let mut profile = self.specify(&warm.open, "", &image, limits).await?;
-        // A guest is told these when somebody asks for it.
+        let mut profile = self.specify(&warm.open, None, &image, limits).await?;
+        // A guest is told these when a session claims it.
         profile.env.clear();
         profile.labels.clear();
-        self.pool.stock(&self.host, profile, warm.count);
+        self.pool.fill(&self.host, profile, warm.count);
         Ok(())
     }
 
-    /// As the engine has them, or as the guest has it where we are linked to it, or only it knows whose it is.
+    /// As the backend has them, with what the guest says where we are linked to it, or where only it knows the session.
     async fn records(self: &Arc<Self>) -> Result<Vec<BoxRecord>> {
         let own = self.register.open();
-        // Before the engine is asked: one that leaves meanwhile was over before.
+        // Before the backend is asked: a sandbox that is removed meanwhile had ended before.
         let retiring = self.host.retiring.ids();
-        let mut listed = self.host.backend.list().await?;
+        let mut listed = self.host.records().await?;
         listed.retain(|record| !retiring.contains(&record.id));
         let asked = listed.into_iter().map(|mut record| {
             let ours = own.iter().find(|sandbox| sandbox.id() == record.id);
             async move {
                 if let Some(sandbox) = ours {
-                    record.named_for(sandbox.key());
+                    record.set_claimed(sandbox.key().as_str());
                 }
                 if record.state != BoxState::Running {
                     return Some(record);
                 }
                 match ours {
-                    Some(sandbox) => record.take_status(&sandbox.status().await.ok()?),
+                    Some(sandbox) => record.add_status(&sandbox.status().await.ok()?),
                     None if record.key.is_empty() => {
                         let (linked, _) = peek(&self.host, &record).await.ok().flatten()?;
-                        record.take_status(&linked.guest.status().await.ok()?);
-                        // A guest that says another key to every question is nobody's.
+                        record.add_status(&linked.guest.status().await.ok()?);
+                        // A guest that names a session whose claim it does not hold serves none.
                         if record.key.is_empty() {
                             return None;
                         }

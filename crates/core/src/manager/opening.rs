@@ -1,32 +1,35 @@
-//! How an `open()` comes to its sandbox: the one at hand, one that somebody else has, or a new one; within the policy.
+//! How `open()` gets its sandbox: one that this manager has open, one that another program created, or a new one; within the
+//! policy.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use super::request::{check_request, check_same_image, specify};
 use super::{Inner, Opened};
 use crate::backend::{BoxSpec, BoxState};
 use crate::events::{Event, EventKind};
+use crate::guest::ExecRequest;
 use crate::key::SessionKey;
 use crate::options::{Limits, OpenRequest, PullPolicy};
-use crate::packages::Order;
+use crate::packages::LayerRequest;
 use crate::policy::NetworkRule;
-use crate::register::Origin;
+use crate::register::Ownership;
 use crate::sandbox::Sandbox;
-use crate::sessions::{self, adopt, check_request, check_same, furnish, specify};
+use crate::sessions::{self, adopt, disappearing};
 use crate::{DEFAULT_IMAGE, Error, ErrorCode, Result};
 
-/// How long one session after the other may go away in our hands before that is the answer.
-const VANISHING: Duration = Duration::from_secs(30);
+/// How long a session may disappear again and again before `open()` gives up.
+const DISAPPEARING: Duration = Duration::from_secs(30);
 
-/// Between two looks for a session that has just gone away.
-const LOOK_AGAIN: Duration = Duration::from_millis(25);
+/// Between two looks for a session that has just disappeared.
+const PAUSE: Duration = Duration::from_millis(25);
 
 impl Inner {
     pub(super) async fn open(self: &Arc<Self>, request: OpenRequest) -> Result<Opened> {
         self.check_open()?;
         let key = SessionKey::new(&request.scope, &request.session, &self.owner)?;
-        let image = self.host.backend.resolve_image(request.image.as_deref().unwrap_or(DEFAULT_IMAGE)).await?;
+        let image = self.host.resolve_image(request.image.as_deref().unwrap_or(DEFAULT_IMAGE)).await?;
         self.policy.admit_limits(request.limits)?;
         check_request(&request)?;
         let slot = self.register.slot(key.as_str());
@@ -35,21 +38,21 @@ impl Inner {
         if let Some((sandbox, _)) = &*slot
             && self.is_usable(sandbox).await?
         {
-            check_same(&request, &image, sandbox)?;
+            check_same_image(&request, &image, sandbox)?;
             return Ok(self.opened(Arc::clone(sandbox), false));
         }
         *slot = None;
-        let deadline = Instant::now() + VANISHING;
+        let deadline = Instant::now() + DISAPPEARING;
         let (sandbox, created) = loop {
             match self.obtain(&request, &key, &image).await? {
                 Some(obtained) => break obtained,
-                None if Instant::now() < deadline => tokio::time::sleep(LOOK_AGAIN).await,
-                None => return Err(Error::new(ErrorCode::SandboxLost, "the session goes away whenever it is found")),
+                None if Instant::now() < deadline => tokio::time::sleep(PAUSE).await,
+                None => return Err(disappearing()),
             }
         };
-        let origin = if created { Origin::Made } else { Origin::Adopted };
-        *slot = Some((Arc::clone(&sandbox), origin));
-        if created && let Err(error) = furnish(&sandbox, &request).await {
+        let ownership = if created { Ownership::Owned } else { Ownership::Adopted };
+        *slot = Some((Arc::clone(&sandbox), ownership));
+        if created && let Err(error) = seed(&sandbox, &request).await {
             let _ = sandbox.close().await;
             *slot = None;
             return Err(error);
@@ -58,7 +61,7 @@ impl Inner {
         Ok(self.opened(sandbox, created))
     }
 
-    /// Finds or makes it, within the policy; `None` when what was found went away before we had a good look at it.
+    /// Finds or creates it, within the policy; `None` when it went away before the policy could be checked.
     async fn obtain(
         &self,
         request: &OpenRequest,
@@ -69,54 +72,54 @@ impl Inner {
             && !key.is_private()
             && let Some(sandbox) = self.find_running(key).await?
         {
-            // Whatever its image is: the default one need not even be there.
+            // Whatever its image is: the default image need not even exist.
             return Ok(self.is_admitted(&sandbox).await?.then_some((sandbox, false)));
         }
         let limits = self.policy.admit(request, image)?;
-        let spec = self.specify(request, key.as_str(), image, limits).await?;
-        // What is in the pool is older than the image that such a caller wants.
+        let spec = self.specify(request, Some(key), image, limits).await?;
+        // Warm boxes are older than the image that `pull: 'always'` asks for.
         let pool = (request.pull != PullPolicy::Always).then_some(&self.pool);
-        let (sandbox, created) = sessions::get_or_create(&self.host, pool, spec).await?;
+        let (sandbox, created) = sessions::get_or_create(&self.host, pool, spec, &request.cancel).await?;
         if !created {
             if !self.is_admitted(&sandbox).await? {
                 return Ok(None);
             }
-            check_same(request, image, &sandbox)?;
+            check_same_image(request, image, &sandbox)?;
         }
         Ok(Some((sandbox, created)))
     }
 
-    /// What to make for a request; its image is pulled, and its packages are installed, if need be.
+    /// The box for a request. Pulls its image and installs its packages if need be.
     pub(super) async fn specify(
         &self,
         request: &OpenRequest,
-        key: &str,
+        key: Option<&SessionKey>,
         image: &str,
         limits: Limits,
     ) -> Result<BoxSpec> {
         let (mut spec, image_id) = specify(&self.host, request, key, image, limits, self.timeouts).await?;
         if !request.packages.is_empty() {
-            let order = Order {
+            let layer = LayerRequest {
                 packages: &request.packages,
                 base: &spec,
                 image_id: &image_id,
                 network_allowed: self.policy.network == NetworkRule::Allow,
                 cancel: request.cancel.clone(),
             };
-            spec.layer = Some(self.layers.prepare(&self.host, &order).await?);
+            spec.layer = Some(self.layers.prepare(&self.host, &layer).await?);
         }
         Ok(spec)
     }
 
     async fn find_running(&self, key: &SessionKey) -> Result<Option<Arc<Sandbox>>> {
-        let Some(record) = self.host.backend.find(&key.claim()).await? else { return Ok(None) };
+        let Some(record) = self.host.backend().await?.holder(key).await? else { return Ok(None) };
         if record.state != BoxState::Running {
             return Ok(None);
         }
         adopt(&self.host, &record).await
     }
 
-    /// What somebody else made is not a way around the policy. False when it is gone.
+    /// The policy holds for sandboxes of other programs, too. False when it is gone.
     pub(super) async fn is_admitted(&self, sandbox: &Sandbox) -> Result<bool> {
         let admitted = match sandbox.info().await {
             Ok(found) => self.policy.admit_found(&found, self.allowed_as(&found.image).await).map(|()| true),
@@ -124,15 +127,15 @@ impl Inner {
             Err(error) => Err(error),
         };
         if !matches!(admitted, Ok(true)) {
-            sandbox.leave();
+            sandbox.detach();
         }
         admitted
     }
 
-    /// The allowed name that stands for an image here, or its own: a sandbox does not tell by which shortcut it was made.
+    /// The allowed name that stands for an image here, or its own: a sandbox does not say by which shortcut it was opened.
     async fn allowed_as<'a>(&'a self, image: &'a str) -> &'a str {
         for name in self.policy.allowed_images.iter().flatten() {
-            if self.host.backend.resolve_image(name).await.is_ok_and(|stands_for| stands_for == image) {
+            if self.host.resolve_image(name).await.is_ok_and(|stands_for| stands_for == image) {
                 return name;
             }
         }
@@ -142,13 +145,13 @@ impl Inner {
     fn opened(&self, sandbox: Arc<Sandbox>, created: bool) -> Opened {
         sandbox.opens.fetch_add(1, Ordering::AcqRel);
         let kind = if created { EventKind::Opened } else { EventKind::Resumed };
-        self.host
-            .events
-            .emit(|| Event::new(kind).of(sandbox.id(), sandbox.key()).with("image", sandbox.image().to_owned()));
+        self.host.events.emit(|| {
+            Event::new(kind).of(sandbox.id(), sandbox.key().as_str()).with("image", sandbox.image().to_owned())
+        });
         Opened { sandbox, created }
     }
 
-    /// False when it is gone and must be made anew.
+    /// False when it is gone and must be created again.
     async fn is_usable(&self, sandbox: &Sandbox) -> Result<bool> {
         if sandbox.is_closed() {
             return Ok(false);
@@ -159,4 +162,20 @@ impl Inner {
             Err(_) => Ok(false),
         }
     }
+}
+
+/// Writes the initial files of a new sandbox and runs its `init`.
+async fn seed(sandbox: &Sandbox, request: &OpenRequest) -> Result<()> {
+    sandbox.write_many(&request.files).await?;
+    let Some(command) = &request.init else { return Ok(()) };
+    let mut exec = ExecRequest::shell("");
+    exec.spawn.command = command.clone();
+    exec.cancel = request.cancel.clone();
+    let result = sandbox.exec(exec).await?;
+    if result.exit_code == 0 {
+        return Ok(());
+    }
+    let errors = String::from_utf8_lossy(&result.stderr);
+    let message = format!("init ended with exit code {}: {}", result.exit_code, errors.trim());
+    Err(Error::invalid(message).with("exitCode", result.exit_code))
 }

@@ -1,4 +1,4 @@
-//! What is brought back of what a run left, within bounds.
+//! Collects the files that a run left, within limits.
 
 use futures_util::{StreamExt, TryStreamExt, stream};
 
@@ -7,32 +7,32 @@ use crate::guest::{GlobRequest, SearchScope};
 use crate::sandbox::Sandbox;
 use crate::{FileEntry, FileType, Result};
 
-/// Names that one run may find for its artifacts; those beyond are not even named.
+/// The most matches per run; further ones are not even listed.
 const MAX_FOUND: u64 = 10_000;
 
-/// What all artifacts of a run may take of this program's memory.
+/// Memory for all artifacts of a run.
 const MAX_TOTAL: u64 = 256 * 1024 * 1024;
 
-/// Artifacts that are read at once.
+/// Artifacts read concurrently.
 const AT_ONCE: usize = 8;
 
-/// Why an artifact was left where it was.
+/// Why an artifact has no content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Omitted {
-    /// It alone, or with those before it.
+    /// It exceeds a size limit, alone or with those before it.
     TooLarge,
-    /// There were enough before it.
+    /// It exceeds the number of artifacts.
     TooMany,
 }
 
 /// A file that a run left.
 #[derive(Debug, Clone)]
 pub struct Artifact {
-    /// Under the workdir.
+    /// Relative to the workdir.
     pub path: String,
     /// In bytes.
     pub size: u64,
-    /// What it holds, or why that is not here.
+    /// Its content, or why it was omitted.
     pub content: std::result::Result<Vec<u8>, Omitted>,
 }
 
@@ -69,7 +69,7 @@ pub(super) async fn collect(sandbox: &Sandbox, request: &RunRequest) -> Result<V
     stream::iter(picked.collect::<Vec<_>>()).buffered(AT_ONCE).try_collect().await
 }
 
-/// Its name under the workdir, where it is a file and has a name that JavaScript can hold.
+/// Its path relative to the workdir, if it is a file with a UTF-8 name.
 fn named(workdir: &str, entry: FileEntry) -> Option<(String, u64)> {
     let path = String::from_utf8(entry.path).ok()?;
     let path = path.strip_prefix(workdir)?.trim_start_matches('/').to_owned();
@@ -81,7 +81,7 @@ async fn read(sandbox: &Sandbox, path: String, size: u64, omitted: Option<Omitte
         return Ok(Artifact { path, size, content: Err(omitted) });
     }
     let whole = format!("{}/{path}", sandbox.workdir().trim_end_matches('/'));
-    // What something that the program left behind still writes to it is not waited for.
+    // Do not wait for a background process that still writes to it.
     let content = sandbox.read_file(&whole, 0, size).await?;
     Ok(Artifact { path, size: content.bytes.len() as u64, content: Ok(content.bytes) })
 }

@@ -1,8 +1,8 @@
 //! Compute mode: one program in a sandbox of its own.
 //!
-//! Invariant: whatever becomes of the run, and of whoever waits for it, the sandbox is ended. The answer is given when its
-//! guest has said that it ends; the engine makes sure of that beside. Where somebody listens to the program, the sandbox also
-//! stays until they have heard it all.
+//! Invariant: the sandbox always ends, whether the run fails or its caller goes away. The result is returned when the guest
+//! has confirmed its end; the engine removes the box in parallel. With a listener, the sandbox also stays until the listener
+//! has read all output.
 
 mod artifacts;
 mod runtime;
@@ -26,64 +26,64 @@ use artifacts::collect;
 pub use artifacts::{Artifact, Omitted};
 pub use runtime::Runtime;
 
-/// Doing nothing takes no longer, but in an image that is not what its name says.
-const WARMING: Duration = Duration::from_secs(5);
+/// Time limit for running nothing; exceeded only if the image is not what its name says.
+const WARM_UP_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A program to run, and what to bring back.
+/// A program to run, and the artifacts to collect.
 #[derive(Clone, Default)]
 pub struct RunRequest {
-    /// What runs it.
+    /// The runtime of the program.
     pub runtime: Runtime,
-    /// The sandbox; its scope and session do not matter, and its files are written before the code runs.
+    /// The sandbox. Scope and session are ignored; the files are written before the code runs.
     pub open: OpenRequest,
     /// The program.
     pub code: String,
     /// Its arguments.
     pub args: Vec<String>,
-    /// Globs under the workdir.
+    /// Globs of files to collect, relative to the workdir.
     pub artifacts: Vec<String>,
-    /// Of the program.
+    /// Time limit of the program.
     pub timeout: Option<Duration>,
-    /// How much of each stream is kept.
+    /// Bytes retained of each stream.
     pub max_output: usize,
-    /// Larger artifacts are only named.
+    /// Larger artifacts are listed without content.
     pub max_artifact: u64,
-    /// Artifacts beyond so many are only named.
+    /// Artifacts beyond this number are listed without content.
     pub max_artifacts: usize,
     /// Ends the run early.
     pub cancel: CancellationToken,
 }
 
-/// What came of a run.
+/// The result of a run.
 #[derive(Debug, Clone)]
 pub struct RunResult {
-    /// How the program went.
+    /// The program's result.
     pub exec: ExecResult,
-    /// Resolved.
+    /// The resolved image name.
     pub image: String,
-    /// What it left.
+    /// The collected files.
     pub artifacts: Vec<Artifact>,
-    /// Its parts, in order, and how long each took.
+    /// Phases in order, each with its duration.
     pub phases: Vec<(&'static str, Duration)>,
 }
 
-/// A run under way, whose program somebody listens to.
+/// A run whose output is read while it runs.
 pub struct Running {
-    /// The program, once it has begun; an error where it never does.
+    /// The program, once started; an error if it never starts.
     pub program: oneshot::Receiver<Arc<Process>>,
-    /// Dropped by whoever listens when they have heard enough.
+    /// Drop it when no more output is wanted.
     pub listening: oneshot::Sender<()>,
-    /// What came of it.
+    /// Its result.
     pub result: BoxFuture<'static, Result<RunResult>>,
 }
 
 /// The other end of a [`Running`].
-struct Audience {
+struct Listener {
     program: oneshot::Sender<Arc<Process>>,
     listening: oneshot::Receiver<()>,
 }
 
-/// Takes the time of one part after the other.
+/// Measures consecutive phases.
 struct Phases {
     began: Instant,
     done: Vec<(&'static str, Duration)>,
@@ -101,34 +101,33 @@ impl Phases {
 }
 
 impl Manager {
-    /// Runs a program in a sandbox of its own, which is gone afterwards. A program that fails is a result, not an error.
+    /// Runs a program in its own sandbox, which is then removed. A program that fails is a result, not an error.
     pub async fn run(&self, request: RunRequest) -> Result<RunResult> {
         self.start_run(request, None).await
     }
 
-    /// As [`Manager::run`], for somebody who listens to the program while it runs. To be called in a runtime.
-    pub fn run_aloud(&self, request: RunRequest) -> Running {
-        let (begin, program) = oneshot::channel();
-        let (listening, listens) = oneshot::channel();
-        let audience = Audience { program: begin, listening: listens };
-        Running { program, listening, result: self.start_run(request, Some(audience)) }
+    /// As [`Manager::run`], but the output can be read while the program runs. Must be called in a Tokio runtime.
+    pub fn run_streaming(&self, request: RunRequest) -> Running {
+        let (started, program) = oneshot::channel();
+        let (listening, done) = oneshot::channel();
+        let listener = Listener { program: started, listening: done };
+        Running { program, listening, result: self.start_run(request, Some(listener)) }
     }
 
-    fn start_run(&self, request: RunRequest, audience: Option<Audience>) -> BoxFuture<'static, Result<RunResult>> {
+    fn start_run(&self, request: RunRequest, listener: Option<Listener>) -> BoxFuture<'static, Result<RunResult>> {
         let manager = self.clone();
-        // A task of its own: a caller that goes away must not leave a sandbox behind.
-        let running = self.background().spawn(async move { manager.run_and_end(request, audience).await });
-        let crashed = |error| Error::new(ErrorCode::Internal, format!("a run crashed: {error}"));
-        async move { running.await.map_err(crashed)? }.boxed()
+        // Its own task: a caller that goes away must not leave a sandbox behind.
+        let running = self.background().spawn(async move { manager.run_and_end(request, listener).await });
+        async move { running.await.map_err(Error::panicked)? }.boxed()
     }
 
-    async fn run_and_end(&self, request: RunRequest, audience: Option<Audience>) -> Result<RunResult> {
+    async fn run_and_end(&self, request: RunRequest, listener: Option<Listener>) -> Result<RunResult> {
         check(&request)?;
         let mut phases = Phases::new();
-        let Opened { sandbox, .. } = self.open(order(&request)).await?;
+        let Opened { sandbox, .. } = self.open(open_request(&request)).await?;
         phases.end("connect");
         let outcome = tokio::select! {
-            outcome = work(&sandbox, &request, audience, &mut phases) => outcome,
+            outcome = work(&sandbox, &request, listener, &mut phases) => outcome,
             () = request.cancel.cancelled() => Err(Error::Aborted),
         };
         let ended = sandbox.retire("run-ended").await;
@@ -139,15 +138,15 @@ impl Manager {
     }
 }
 
-/// Runs nothing by what an image is most likely there for, where it has that. A first run in a box finds nothing of its image
-/// in the kernel's caches, and takes a quarter longer: better before anybody waits for it.
+/// Runs an empty program with the image's likely runtime, if it has it. The first run in a box takes a quarter longer, because
+/// the image is not in the kernel's caches yet: better before a caller waits for it.
 pub(crate) async fn warm_up(guest: &Arc<Guest>, image: &str) {
     let words = Runtime::of_image(image).nothing().iter().map(|word| (*word).to_owned());
     let spawn = SpawnRequest {
         command: Command::Program(words.collect()),
-        // The box stays as it was.
+        // Leaves no files in the box.
         env: vec![("PYTHONDONTWRITEBYTECODE".to_owned(), "1".to_owned())],
-        timeout: Some(WARMING),
+        timeout: Some(WARM_UP_TIMEOUT),
         ..SpawnRequest::shell("")
     };
     let _ = guest.exec(ExecRequest { spawn, stdin: None, cancel: CancellationToken::new() }).await;
@@ -175,9 +174,9 @@ fn check(request: &RunRequest) -> Result<()> {
     Ok(())
 }
 
-/// The sandbox to open: nobody else's, with the runtime's image unless told, and without the files, which have a phase of
-/// their own.
-fn order(request: &RunRequest) -> OpenRequest {
+/// The sandbox to open: isolated, with the runtime's image by default, and without the files, which are written in a later
+/// phase.
+fn open_request(request: &RunRequest) -> OpenRequest {
     OpenRequest {
         session: Session::Isolated,
         scope: Default::default(),
@@ -192,21 +191,21 @@ fn order(request: &RunRequest) -> OpenRequest {
 async fn work(
     sandbox: &Sandbox,
     request: &RunRequest,
-    audience: Option<Audience>,
+    listener: Option<Listener>,
     phases: &mut Phases,
 ) -> Result<(ExecResult, Vec<Artifact>)> {
     let code = (request.runtime.file().to_owned(), Bytes::from(request.code.clone()));
     let files: Vec<_> = std::iter::once(code).chain(request.open.files.iter().cloned()).collect();
     sandbox.write_many(&files).await?;
     phases.end("prepare_files");
-    let exec = execute(sandbox, request, audience).await?;
+    let exec = execute(sandbox, request, listener).await?;
     phases.end("exec");
     let artifacts = collect(sandbox, request).await?;
     phases.end("collect_artifacts");
     Ok((exec, artifacts))
 }
 
-async fn execute(sandbox: &Sandbox, request: &RunRequest, mut audience: Option<Audience>) -> Result<ExecResult> {
+async fn execute(sandbox: &Sandbox, request: &RunRequest, mut listener: Option<Listener>) -> Result<ExecResult> {
     let mut missing = None;
     for program in request.runtime.programs() {
         let words = [*program, request.runtime.file()].map(str::to_owned).into_iter().chain(request.args.clone());
@@ -216,8 +215,8 @@ async fn execute(sandbox: &Sandbox, request: &RunRequest, mut audience: Option<A
             max_output: request.max_output,
             ..SpawnRequest::shell("")
         };
-        let outcome = match &mut audience {
-            Some(_) => perform(sandbox, spawn, &mut audience).await,
+        let outcome = match &mut listener {
+            Some(_) => run_for_listener(sandbox, spawn, &mut listener).await,
             None => sandbox.exec(ExecRequest { spawn, stdin: None, cancel: CancellationToken::new() }).await,
         };
         match outcome {
@@ -235,11 +234,15 @@ async fn execute(sandbox: &Sandbox, request: &RunRequest, mut audience: Option<A
     Err(Error::new(ErrorCode::CommandNotFound, message).with("runtime", runtime).with("cause", missing))
 }
 
-/// Runs it before an audience, which a program that cannot be started leaves to the next.
-async fn perform(sandbox: &Sandbox, spawn: SpawnRequest, audience: &mut Option<Audience>) -> Result<ExecResult> {
+/// Runs it for a listener. If the program cannot be started, the listener is left for the next candidate.
+async fn run_for_listener(
+    sandbox: &Sandbox,
+    spawn: SpawnRequest,
+    listener: &mut Option<Listener>,
+) -> Result<ExecResult> {
     let process = Arc::new(sandbox.spawn(spawn.clone()).await?);
-    let listening = audience.take().map(|Audience { program, listening }| {
-        // Who is gone hears nothing.
+    let listening = listener.take().map(|Listener { program, listening }| {
+        // The listener may be gone.
         let _ = program.send(Arc::clone(&process));
         listening
     });

@@ -1,6 +1,6 @@
-//! What runs the code of a run, and what that is called in images.
+//! Runtimes of runs, and their program names in images.
 
-/// What runs the code.
+/// The runtime that executes the code.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Runtime {
     /// Python 3.
@@ -22,12 +22,12 @@ impl Runtime {
         }
     }
 
-    /// By its name.
+    /// Parses a runtime's name.
     pub fn parse(name: &str) -> Option<Runtime> {
         [Runtime::Python, Runtime::Node, Runtime::Bash].into_iter().find(|runtime| runtime.as_str() == name)
     }
 
-    /// What an image is most likely there for.
+    /// The likely runtime of an image.
     pub(super) fn of_image(image: &str) -> Runtime {
         let name = image.rsplit('/').next().unwrap_or(image);
         let is = |runtime: &Runtime| name.starts_with(runtime.as_str());
@@ -43,7 +43,7 @@ impl Runtime {
         }
     }
 
-    /// What the code is written to, under the workdir.
+    /// The file for the code, relative to the workdir.
     pub(super) fn file(self) -> &'static str {
         match self {
             Runtime::Python => "main.py",
@@ -52,7 +52,7 @@ impl Runtime {
         }
     }
 
-    /// Programs that run it, the best one first.
+    /// Programs that run it, in order of preference.
     pub(super) fn programs(self) -> &'static [&'static str] {
         match self {
             Runtime::Python => &["python", "python3"],

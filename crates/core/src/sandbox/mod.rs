@@ -1,7 +1,7 @@
 //! One sandbox: a box on a backend and the guest in it.
 
-mod body;
-mod herald;
+mod box_ref;
+mod event_forwarder;
 mod linked;
 
 use std::ops::Deref;
@@ -9,31 +9,32 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use cofferdam_protocol::{Bounds, Setup};
+use cofferdam_protocol::Bounds;
 
 use crate::backend::{BoxRecord, BoxSpec, BoxState};
 use crate::events::{Event, EventKind};
 use crate::guest::{Guest, closed_error};
 use crate::host::Host;
+use crate::key::SessionKey;
 use crate::options::Limits;
-use crate::sessions::raise;
+use crate::sessions::create_or_attach;
 use crate::store::Store;
 use crate::{Error, ErrorCode, Result};
 
-use body::Body;
-pub(crate) use linked::{Linked, Make};
+use box_ref::BoxRef;
+pub(crate) use linked::{Linked, Origin};
 
-/// A sandbox that was opened. Commands and files are its guest's: they can be called on it directly.
+/// An open sandbox. Commands and files belong to its guest, and can be called on it directly.
 pub struct Sandbox {
     id: String,
-    key: String,
+    key: SessionKey,
     image: String,
     workdir: String,
     persist: bool,
     host: Arc<Host>,
-    body: Arc<Body>,
+    box_ref: Arc<BoxRef>,
     guest: Arc<Guest>,
-    /// What it was made of, where this program made it.
+    /// How it was created, if this program created it.
     spec: Option<BoxSpec>,
     closed: AtomicBool,
     pub(crate) opens: AtomicUsize,
@@ -48,11 +49,11 @@ impl Deref for Sandbox {
 }
 
 impl Sandbox {
-    /// One that is stopped: only its workspace is there.
-    pub(crate) fn stopped(host: &Arc<Host>, record: &BoxRecord, spec: BoxSpec) -> Arc<Sandbox> {
-        let linked = Linked::stopped(host, record.handle.clone(), record.id.clone(), stopped_error(&record.id));
-        let setup = Setup { sandbox_id: record.id.clone(), ..spec.setup.clone() };
-        linked.into_sandbox(setup, Make::from(spec))
+    /// A stopped sandbox: only its workspace is left.
+    pub(crate) fn stopped(host: &Arc<Host>, key: SessionKey, spec: BoxSpec) -> Arc<Sandbox> {
+        let id = &spec.sandbox_id;
+        let linked = Linked::stopped(host, key.claim(), id.clone(), stopped_error(id));
+        linked.into_sandbox(spec.setup(None), key, Origin::from(spec))
     }
 
     /// `sbx_…`
@@ -61,7 +62,7 @@ impl Sandbox {
     }
 
     /// The session's key.
-    pub fn key(&self) -> &str {
+    pub fn key(&self) -> &SessionKey {
         &self.key
     }
 
@@ -81,7 +82,7 @@ impl Sandbox {
     }
 
     fn check_open(&self) -> Result<()> {
-        if self.is_closed() { Err(closed_error(&self.id)) } else { Ok(()) }
+        if self.is_closed() { Err(closed_error(&self.id).unsent()) } else { Ok(()) }
     }
 
     /// The manager's object store.
@@ -94,12 +95,12 @@ impl Sandbox {
         self.host.store.as_ref().ok_or_else(missing)
     }
 
-    /// Keeps the link, so that the guest knows that it has a host, and tells when the sandbox is gone.
-    fn keep_link(&self) {
+    /// Keeps the link up, so that the guest knows that it has a host, and emits an event when the sandbox is gone.
+    fn watch_link(&self) {
         let (guest, events) = (Arc::downgrade(&self.guest), self.host.events.clone());
         let (id, key) = (self.id.clone(), self.key.clone());
         tokio::spawn(async move {
-            let Some(error) = Guest::keep(guest).await else { return };
+            let Some(error) = Guest::maintain_link(guest).await else { return };
             if error.code() != Some(ErrorCode::SandboxLost) {
                 return;
             }
@@ -107,53 +108,54 @@ impl Sandbox {
             let is_its_time = ["idle", "max-lifetime", "orphaned", "closed"].contains(&reason.as_str());
             let kind = if is_its_time { EventKind::Closed } else { EventKind::Lost };
             events.emit(|| {
-                let event = Event::new(kind).of(&id, &key).with("reason", reason);
+                let event = Event::new(kind).of(&id, key.as_str()).with("reason", reason);
                 event.with("exitCode", error.detail("exitCode").cloned())
             });
         });
     }
 
-    /// What the backend records of it, with what only its guest knows.
+    /// The backend's record of it, with what only its guest knows.
     pub async fn info(&self) -> Result<BoxRecord> {
         self.check_open()?;
-        let backend = &self.host.backend;
-        let found = match backend.find(&self.body.handle()).await? {
-            None if self.persist => backend.list().await?.into_iter().find(|record| record.id == self.id),
+        let backend = self.host.backend().await?;
+        let found = match backend.find(&self.box_ref.handle()).await? {
+            None if self.persist => self.host.records().await?.into_iter().find(|record| record.id == self.id),
             found => found,
         };
         let mut record = found.ok_or_else(|| {
             let message = format!("the sandbox {} is gone: its container was removed, or its lease ran out", self.id);
             Error::new(ErrorCode::SandboxLost, message).with("reason", "removed")
         })?;
-        record.named_for(&self.key);
+        record.set_claimed(self.key.as_str());
         if record.state == BoxState::Running {
-            record.take_status(&self.guest.status().await?);
+            record.add_status(&self.guest.status().await?);
         }
-        record.key.clone_from(&self.key);
+        record.key = self.key.as_str().to_owned();
         record.workdir.clone_from(&self.workdir);
         Ok(record)
     }
 
-    /// Puts its end off: the idle timeout is the new one from now on, and the maximum lifetime ends so long from now.
+    /// Postpones its end: replaces the idle timeout, and restarts the maximum lifetime from now.
     pub async fn extend(&self, idle: Option<Duration>, max_lifetime: Option<Duration>) -> Result<()> {
         self.guest.extend(idle, max_lifetime).await
     }
 
-    /// Changes its limits while it runs; absent ones stay. They were checked against the policy.
+    /// Changes its limits while it runs; absent ones stay. The caller has checked them against the policy.
     pub(crate) async fn set_limits(&self, limits: Limits) -> Result<()> {
         self.check_open()?;
         let status = self.guest.status().await?;
         let now = status.setup.bounds;
-        // What the guest does not keep already is somebody else's to keep.
-        let kept = |now: u64, limit: Option<u64>| limit.filter(|_| now > 0).unwrap_or(now);
+        // A bound that the guest does not enforce now is enforced elsewhere.
+        let enforced = |now: u64, limit: Option<u64>| limit.filter(|_| now > 0).unwrap_or(now);
         let bounds = Bounds {
             workspace_bytes: limits.workspace_mb.map_or(now.workspace_bytes, |mb| mb << 20),
             open_files: limits.open_files.unwrap_or(now.open_files),
-            memory_bytes: kept(now.memory_bytes, limits.memory_mb.map(|mb| mb << 20)),
-            pids: kept(now.pids, limits.pids),
+            memory_bytes: enforced(now.memory_bytes, limits.memory_mb.map(|mb| mb << 20)),
+            pids: enforced(now.pids, limits.pids),
         };
         if limits.cpus.is_some() || limits.memory_mb.is_some() || limits.pids.is_some() {
-            self.host.backend.set_limits(&self.body.handle(), limits).await?;
+            let backend = self.host.backend().await?;
+            backend.require_live_limits()?.set(&self.box_ref.handle(), limits).await?;
         }
         if bounds != status.setup.bounds {
             self.guest.set_bounds(bounds).await?;
@@ -161,7 +163,7 @@ impl Sandbox {
         Ok(())
     }
 
-    /// Ends its processes and keeps its workspace, which must be a persistent one.
+    /// Ends its processes and keeps its workspace, which must be persistent.
     pub async fn stop(&self) -> Result<()> {
         self.check_open()?;
         if !self.persist {
@@ -173,8 +175,8 @@ impl Sandbox {
             return Ok(());
         }
         self.guest.close(stopped_error(&self.id));
-        self.host.backend.remove(&self.body.handle()).await?;
-        self.tell_closed("stopped");
+        self.box_ref.remove().await?;
+        self.emit_closed("stopped");
         Ok(())
     }
 
@@ -182,47 +184,47 @@ impl Sandbox {
         self.guest.over().is_some_and(|error| error.detail("state").is_some())
     }
 
-    /// Makes it run again with the workspace it had. What was outside of that is as the image has it.
+    /// Starts it again with its workspace. Everything else is as the image has it.
     pub async fn start(&self) -> Result<()> {
         self.check_open()?;
         if !self.is_stopped() {
-            // It runs, or it is lost, and says so.
+            // It runs, or the link says that it is lost.
             return self.guest.link().await.map(drop);
         }
-        let kept = self.host.backend.kept(&crate::key::claim(&self.key)).await?;
-        let spec = match (&self.spec, kept) {
+        let workspace = self.host.backend().await?.require_workspaces()?.find(&self.key).await?;
+        let spec = match (&self.spec, workspace) {
             (_, None) => {
                 let message = format!("the workspace of {} was removed; open() gives a new sandbox", self.id);
                 return Err(Error::new(ErrorCode::SandboxLost, message).with("reason", "removed"));
             }
             (Some(own), Some(_)) => own.clone(),
-            (None, Some(kept)) => kept,
+            (None, Some(workspace)) => workspace.spec,
         };
-        let raised = raise(&self.host, spec).await?;
-        self.body.set_handle(raised.handle);
-        self.guest.reopen(raised.stream).await?;
-        self.keep_link();
-        self.host.events.emit(|| Event::new(EventKind::Resumed).of(&self.id, &self.key));
+        let attached = create_or_attach(&self.host, spec).await?;
+        self.box_ref.set_handle(attached.handle);
+        self.guest.reopen(attached.stream).await?;
+        self.watch_link();
+        self.host.events.emit(|| Event::new(EventKind::Resumed).of(&self.id, self.key.as_str()));
         Ok(())
     }
 
-    fn tell_closed(&self, reason: &str) {
-        self.host.events.emit(|| Event::new(EventKind::Closed).of(&self.id, &self.key).with("reason", reason));
+    fn emit_closed(&self, reason: &str) {
+        self.host.events.emit(|| Event::new(EventKind::Closed).of(&self.id, self.key.as_str()).with("reason", reason));
     }
 
-    /// Gives up this program's link and leaves the sandbox to those who have another.
-    pub(crate) fn leave(&self) {
+    /// Closes this program's link; the sandbox runs on for those that have another.
+    pub(crate) fn detach(&self) {
         if !self.closed.swap(true, Ordering::AcqRel) {
             self.guest.close(closed_error(&self.id));
         }
     }
 
-    /// Ends it, with everything in it but a persistent workspace. Twice is fine.
+    /// Ends it, with everything in it except a persistent workspace. Idempotent.
     pub async fn close(&self) -> Result<()> {
         self.end("closed").await
     }
 
-    /// As [`Sandbox::close`], and says what shall become of a persistent workspace.
+    /// As [`Sandbox::close`]; keeps or removes a persistent workspace.
     pub async fn close_data(&self, keep: bool) -> Result<()> {
         if keep && !self.persist {
             let message =
@@ -231,31 +233,30 @@ impl Sandbox {
         }
         self.end("closed").await?;
         if !keep && self.persist {
-            self.host.backend.remove_data(&crate::key::claim(&self.key)).await?;
+            self.host.backend().await?.require_workspaces()?.remove(&self.key).await?;
         }
         Ok(())
     }
 
     pub(crate) async fn end(&self, reason: &str) -> Result<()> {
-        match self.say_farewell(reason).await {
-            Farewell::Over => Ok(()),
-            // A guest that said it ends may have lied.
-            Farewell::Said | Farewell::Unheard => self.host.backend.remove(&self.body.handle()).await,
+        match self.ask_to_end(reason).await {
+            EndAnswer::Ended => Ok(()),
+            // An owned guest may lie about that.
+            EndAnswer::Acknowledged | EndAnswer::None => self.box_ref.remove().await,
         }
     }
 
-    /// As [`Sandbox::end`], but where its guest has said that it ends, and with it all there is in the sandbox, the engine
-    /// clears away the rest beside. Until then, it is not listed.
+    /// As [`Sandbox::end`], but when the guest has acknowledged, the box is removed in the background. It is not listed any more.
     pub(crate) async fn retire(self: &Arc<Self>, reason: &str) -> Result<()> {
-        match self.say_farewell(reason).await {
-            Farewell::Over => Ok(()),
-            Farewell::Unheard => self.host.backend.remove(&self.body.handle()).await,
-            Farewell::Said => {
+        match self.ask_to_end(reason).await {
+            EndAnswer::Ended => Ok(()),
+            EndAnswer::None => self.box_ref.remove().await,
+            EndAnswer::Acknowledged => {
                 let sandbox = Arc::clone(self);
                 let retiring = self.host.retiring.enter(&self.id);
                 self.host.background.spawn(async move {
-                    // What cannot be removed now removes itself, or is there for the next prune.
-                    let _ = sandbox.host.backend.remove(&sandbox.body.handle()).await;
+                    // A box that cannot be removed now removes itself, or the next prune does.
+                    let _ = sandbox.box_ref.remove().await;
                     drop(retiring);
                 });
                 Ok(())
@@ -263,31 +264,31 @@ impl Sandbox {
         }
     }
 
-    async fn say_farewell(&self, reason: &str) -> Farewell {
+    async fn ask_to_end(&self, reason: &str) -> EndAnswer {
         if self.closed.swap(true, Ordering::AcqRel) {
-            return Farewell::Over;
+            return EndAnswer::Ended;
         }
         let over = self.guest.over();
-        let heard = self.guest.end(closed_error(&self.id)).await;
+        let is_acknowledged = self.guest.end(closed_error(&self.id)).await;
         if over.is_none() {
-            self.tell_closed(reason);
+            self.emit_closed(reason);
         }
         match over.and_then(|error| error.code()) {
-            Some(ErrorCode::SandboxClosed) => Farewell::Over,
-            _ if heard => Farewell::Said,
-            _ => Farewell::Unheard,
+            Some(ErrorCode::SandboxClosed) => EndAnswer::Ended,
+            _ if is_acknowledged => EndAnswer::Acknowledged,
+            _ => EndAnswer::None,
         }
     }
 }
 
-/// How a guest took it that it shall end.
-enum Farewell {
-    /// It was told before.
-    Over,
-    /// It said that it does.
-    Said,
-    /// It said nothing.
-    Unheard,
+/// What a guest answered when it was asked to end.
+enum EndAnswer {
+    /// It was asked before.
+    Ended,
+    /// It ends.
+    Acknowledged,
+    /// Nothing.
+    None,
 }
 
 fn stopped_error(id: &str) -> Error {

@@ -1,25 +1,26 @@
-//! What goes wrong with a store, in the public codes, and without its secrets.
+//! Store errors with public codes and without secrets.
 
 use std::time::Duration;
 
 use super::key::ObjectKey;
 use super::options::{Secret, StoreKind, StoreOptions};
+use crate::error::Source;
 use crate::{Error, ErrorCode, Result};
 
-/// How long a store may leave us without an answer.
-pub(super) const PATIENCE: Duration = Duration::from_secs(10);
+/// How long a store may take to answer.
+pub(super) const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A server may answer at length.
+/// The most text to quote from a server.
 const MAX_MESSAGE: usize = 1000;
 
-/// Shorter ones would be found in innocent words.
+/// Shorter secrets would match ordinary words.
 const MIN_SECRET: usize = 4;
 
-/// Which store it is, for people, and what must not be said of it.
+/// The store's display name, and the secrets to remove from messages.
 #[derive(Clone)]
 pub(super) struct Faults {
     store: &'static str,
-    /// Where it is, without credentials.
+    /// Its address, without credentials.
     place: Vec<String>,
     secrets: Vec<Secret>,
 }
@@ -46,14 +47,14 @@ impl Faults {
         Faults { store, place, secrets }
     }
 
-    /// More that must not be said.
+    /// Further secrets.
     pub(super) fn hide(&mut self, secrets: impl IntoIterator<Item = Secret>) {
         self.secrets.extend(secrets);
     }
 
-    /// An error of this store; `message` may quote what a server said.
+    /// An error of this store; `message` may quote a server.
     pub(super) fn error(&self, code: ErrorCode, message: impl AsRef<str>) -> Error {
-        let error = Error::new(code, self.scrub(message.as_ref())).with("store", self.store);
+        let error = Error::new(code, self.scrub(message.as_ref())).with("store", self.store).of(Source::Store);
         match self.store {
             "nats" => error.with("servers", self.place.clone()),
             "s3" => error.with("endpoint", self.place.join(" ")),
@@ -61,16 +62,16 @@ impl Faults {
         }
     }
 
-    /// The name of the store, and where it is.
+    /// The store's name and address.
     pub(super) fn name(&self) -> String {
         format!("the {} store at {}", self.store, self.place.join(", "))
     }
 
-    /// It gives no answer, or the way to it is broken.
+    /// The store does not answer, or cannot be reached.
     pub(super) fn unreachable(&self, doing: &str, last: impl std::fmt::Display) -> Error {
-        let seconds = PATIENCE.as_secs();
+        let seconds = TIMEOUT.as_secs();
         let name = self.name();
-        let message = format!("{doing}: no answer from {name} within {seconds} s; the last word was: {last}");
+        let message = format!("{doing}: no answer from {name} within {seconds} s; the last error was: {last}");
         self.error(ErrorCode::TimedOut, message)
     }
 
@@ -80,7 +81,7 @@ impl Faults {
     }
 
     pub(super) fn full(&self, doing: &str, why: impl std::fmt::Display) -> Error {
-        self.error(ErrorCode::LimitExceeded, format!("{doing}: {} has no more room: {why}", self.name()))
+        self.error(ErrorCode::LimitExceeded, format!("{doing}: {} is full: {why}", self.name()))
     }
 
     pub(super) fn missing(&self, key: &ObjectKey) -> Error {
@@ -88,26 +89,26 @@ impl Faults {
         self.error(ErrorCode::FileNotFound, message).with("key", key.given())
     }
 
-    /// What is stored is not what was stored.
+    /// The stored data is damaged.
     pub(super) fn damaged(&self, key: &ObjectKey, why: impl std::fmt::Display) -> Error {
         let message = format!("the object {:?} in {} is damaged: {why}", key.as_str(), self.name());
         self.error(ErrorCode::Protocol, message).with("key", key.given())
     }
 
-    /// Waits for an answer, but not for ever.
-    pub(super) async fn patient<T>(&self, doing: &str, answer: impl Future<Output = Result<T>>) -> Result<T> {
-        self.within(PATIENCE, doing, answer).await
+    /// Waits for an answer, with a timeout.
+    pub(super) async fn with_timeout<T>(&self, doing: &str, answer: impl Future<Output = Result<T>>) -> Result<T> {
+        self.within(TIMEOUT, doing, answer).await
     }
 
     pub(super) async fn within<T>(
         &self,
-        patience: Duration,
+        timeout: Duration,
         doing: &str,
         answer: impl Future<Output = Result<T>>,
     ) -> Result<T> {
-        match tokio::time::timeout(patience, answer).await {
+        match tokio::time::timeout(timeout, answer).await {
             Ok(outcome) => outcome,
-            Err(_) => Err(self.unreachable(doing, "nothing")),
+            Err(_) => Err(self.unreachable(doing, "none")),
         }
     }
 
@@ -118,7 +119,7 @@ impl Faults {
     }
 }
 
-/// A server's address as it may be shown.
+/// A server's address without secrets.
 fn without_user(address: &str) -> String {
     let (scheme, rest) = address.split_once("://").map_or(("", address), |(scheme, rest)| (scheme, rest));
     let host = rest.rsplit_once('@').map_or(rest, |(_, host)| host);
@@ -172,7 +173,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn gives_up_on_a_store_that_never_answers() {
         let faults = Faults::new(&options());
-        let error = faults.patient("reading", std::future::pending::<Result<()>>()).await.unwrap_err();
+        let error = faults.with_timeout("reading", std::future::pending::<Result<()>>()).await.unwrap_err();
         assert_eq!(error.code(), Some(ErrorCode::TimedOut));
         assert_eq!(error.detail("servers"), Some(&serde_json::json!(["nats://example:4222"])));
     }

@@ -1,5 +1,4 @@
-//! HTTP for the S3 client, over the same hyper and rustls that reach the engine: no second HTTP stack, no second
-//! cryptography.
+//! HTTP for the S3 client, over the same hyper and rustls as the engine client: no second HTTP or TLS stack.
 
 use std::error::Error as StdError;
 use std::time::Duration;
@@ -15,24 +14,24 @@ use object_store::client::{
     HttpService,
 };
 
-const CONNECT_PATIENCE: Duration = Duration::from_secs(5);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// From a whole request to the head of its answer: a part of an upload on a slow line is part of that.
-const REQUEST_PATIENCE: Duration = Duration::from_secs(60);
+/// Time limit from the start of a request to its response headers; covers a part sent on a slow line.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Makes clients for one kind of address.
+/// Creates clients for one URL scheme.
 #[derive(Debug)]
 pub(super) enum Wire {
-    /// For an endpoint that was named as `http://`.
+    /// For an endpoint with `http://`.
     Plain,
-    /// For everything else: anything but `https://` is refused.
+    /// For every other endpoint: accepts only `https://`.
     Tls,
 }
 
 impl HttpConnector for Wire {
     fn connect(&self, _: &ClientOptions) -> object_store::Result<HttpClient> {
         let mut tcp = Tcp::new();
-        tcp.set_connect_timeout(Some(CONNECT_PATIENCE));
+        tcp.set_connect_timeout(Some(CONNECT_TIMEOUT));
         tcp.set_nodelay(true);
         match self {
             Wire::Plain => Ok(HttpClient::new(Service(Client::builder(TokioExecutor::new()).build(tcp)))),
@@ -59,17 +58,17 @@ impl<C> std::fmt::Debug for Service<C> {
 #[async_trait]
 impl<C: Connect + Clone + Send + Sync + 'static> HttpService for Service<C> {
     async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
-        let answer = tokio::time::timeout(REQUEST_PATIENCE, self.0.request(request)).await;
+        let answer = tokio::time::timeout(REQUEST_TIMEOUT, self.0.request(request)).await;
         let response = answer.map_err(|late| HttpError::new(HttpErrorKind::Timeout, late))?.map_err(|error| {
             let kind = if error.is_connect() { HttpErrorKind::Connect } else { kind_of(&error) };
-            HttpError::new(kind, Told::new(&error))
+            HttpError::new(kind, ErrorChain::new(&error))
         })?;
-        let broken = |error: hyper::Error| HttpError::new(kind_of(&error), Told::new(&error));
+        let broken = |error: hyper::Error| HttpError::new(kind_of(&error), ErrorChain::new(&error));
         Ok(response.map(|body| HttpResponseBody::new(body.map_err(broken))))
     }
 }
 
-/// Whether it is worth another try.
+/// The kind of an error, which decides whether to retry.
 fn kind_of(error: &(dyn StdError + 'static)) -> HttpErrorKind {
     let mut cause = Some(error);
     while let Some(error) = cause {
@@ -94,24 +93,24 @@ fn kind_of(error: &(dyn StdError + 'static)) -> HttpErrorKind {
 
 /// An error with all its causes in one sentence: hyper's own is only "client error (Connect)".
 #[derive(Debug)]
-struct Told(String);
+struct ErrorChain(String);
 
-impl Told {
-    fn new(error: &(dyn StdError + 'static)) -> Told {
+impl ErrorChain {
+    fn new(error: &(dyn StdError + 'static)) -> ErrorChain {
         let mut text = error.to_string();
         let mut cause = error.source();
         while let Some(error) = cause {
             text = format!("{text}: {error}");
             cause = error.source();
         }
-        Told(text)
+        ErrorChain(text)
     }
 }
 
-impl std::fmt::Display for Told {
+impl std::fmt::Display for ErrorChain {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.write_str(&self.0)
     }
 }
 
-impl StdError for Told {}
+impl StdError for ErrorChain {}

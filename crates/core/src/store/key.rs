@@ -1,15 +1,15 @@
-//! Names of objects: what may be one, and that none leaves the prefix it belongs under.
+//! Object names: validated, and confined to the store's prefix.
 
 use crate::{Error, Result};
 
-/// As long as S3 allows. NATS would take more, a folder's single segments less.
+/// The limit of S3. NATS allows more; a folder allows less per segment.
 const MAX_KEY: usize = 1024;
 
-/// A name that every store takes, with the store's prefix before it.
+/// A name that is valid in every store, with the store's prefix.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ObjectKey {
     whole: String,
-    /// Where the name begins that the caller gave.
+    /// Where the caller's name starts.
     given: usize,
 }
 
@@ -28,12 +28,12 @@ impl ObjectKey {
         Ok(ObjectKey { given: whole.len() - key.len(), whole })
     }
 
-    /// As the store knows it.
+    /// The name in the store, with its prefix.
     pub(super) fn as_str(&self) -> &str {
         &self.whole
     }
 
-    /// As the caller knows it.
+    /// The caller's name, without the prefix.
     pub(super) fn given(&self) -> &str {
         &self.whole[self.given..]
     }

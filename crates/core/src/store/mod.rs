@@ -1,8 +1,8 @@
 //! The object store of a manager: where sandboxes stage files from and publish them to.
 //!
-//! Everything passes through the host, piece by piece, and nothing of the store (its address, its credentials) ever enters
-//! a sandbox. A store is reached on first use and shared by all sandboxes of its manager. It must never show a half object
-//! under a key, and never keep one after a failure.
+//! All data passes through the host, piece by piece. The store's address and credentials never enter a sandbox. A store
+//! connects on first use and is shared by all sandboxes of its manager. It must never expose a partial object under a
+//! key, nor leave one behind after a failure.
 
 mod fault;
 mod http;
@@ -23,7 +23,7 @@ use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use crate::{Error, ErrorCode, Result};
-use fault::{Faults, PATIENCE};
+use fault::{Faults, TIMEOUT};
 use key::ObjectKey;
 
 pub use options::{NatsOptions, S3Options, Secret, StoreKind, StoreOptions};
@@ -35,32 +35,32 @@ type Digest = [u8; 32];
 /// One kind of store.
 #[async_trait]
 trait Bucket: Send + Sync {
-    /// Begins to read an object.
+    /// Starts to read an object.
     async fn download(&self, key: &ObjectKey) -> Result<Download>;
 
-    /// Begins to write one. Nothing is to be seen of it before it is finished.
+    /// Starts to write an object. It is invisible until it is finished.
     async fn upload(&self, key: &ObjectKey) -> Result<Box<dyn Upload>>;
 }
 
-/// An object that is being read.
+/// An object being read.
 struct Download {
-    /// As the store announced it.
+    /// The size that the store announced.
     size: u64,
-    /// Where the store keeps one.
+    /// The digest, if the store has one.
     digest: Option<Digest>,
     pieces: BoxStream<'static, Result<Bytes>>,
 }
 
-/// An object that is being written.
+/// An object being written.
 #[async_trait]
 trait Upload: Send {
-    /// Adds to it, as fast as the store takes it.
+    /// Adds content, as fast as the store accepts it.
     async fn write(&mut self, bytes: Bytes) -> Result<()>;
 
-    /// Makes it appear under its key, whole.
+    /// Makes the whole object visible under its key.
     async fn finish(&mut self, size: u64, digest: Digest) -> Result<()>;
 
-    /// Removes what there is of it.
+    /// Removes everything written so far.
     async fn abandon(&mut self);
 }
 
@@ -68,7 +68,7 @@ trait Upload: Send {
 pub(crate) struct Store {
     options: StoreOptions,
     bucket: Mutex<Option<Arc<dyn Bucket>>>,
-    /// Transfers, and what cleans up after them.
+    /// Transfers and clean-up tasks.
     tasks: TaskTracker,
     over: CancellationToken,
 }
@@ -99,13 +99,13 @@ impl Store {
         Ok(Arc::clone(bucket.insert(made)))
     }
 
-    /// What the store waits for before it ends.
+    /// Tasks that the store waits for before it closes.
     fn busy(&self) -> TaskTrackerToken {
         self.tasks.token()
     }
 
-    /// Runs a transfer unless the store is closed meanwhile.
-    async fn unless_over<T>(&self, transfer: impl Future<Output = Result<T>>) -> Result<T> {
+    /// Runs a transfer; fails if the store is closed meanwhile.
+    async fn unless_closed<T>(&self, transfer: impl Future<Output = Result<T>>) -> Result<T> {
         let _busy = self.busy();
         tokio::select! {
             outcome = transfer => outcome,
@@ -113,12 +113,12 @@ impl Store {
         }
     }
 
-    /// Ends its transfers, lets them clean up, and ends the connection.
+    /// Ends all transfers, lets them clean up, and closes the connection.
     pub(crate) async fn close(&self) {
         self.over.cancel();
         self.tasks.close();
-        // What cleans up has its own bound; this one is for what we have not thought of.
-        let _ = tokio::time::timeout(2 * PATIENCE, self.tasks.wait()).await;
+        // Clean-up tasks have their own timeout; this one is a safety net.
+        let _ = tokio::time::timeout(2 * TIMEOUT, self.tasks.wait()).await;
         self.bucket.lock().await.take();
     }
 }
@@ -127,7 +127,7 @@ fn closed() -> Error {
     Error::new(ErrorCode::SandboxClosed, "the manager was closed, and its object store with it")
 }
 
-/// An upload that cleans up after itself when it is dropped before its end, whatever the reason.
+/// An upload that cleans up after itself if it is dropped before its end.
 struct Unfinished {
     upload: Option<Box<dyn Upload>>,
     tasks: TaskTracker,
@@ -145,13 +145,13 @@ impl Unfinished {
         }
     }
 
-    /// Goes on to its end even when nobody waits for it any more: between whole and nothing there must be no third.
+    /// Runs to its end even if the caller goes away: the object must be complete or absent.
     async fn finish(mut self, size: u64, digest: Digest) -> Result<()> {
         let Some(mut upload) = self.upload.take() else { return Ok(()) };
         let finishing = self.tasks.spawn(async move {
             let finished = upload.finish(size, digest).await;
             if finished.is_err() {
-                let _ = tokio::time::timeout(PATIENCE, upload.abandon()).await;
+                let _ = tokio::time::timeout(TIMEOUT, upload.abandon()).await;
             }
             finished
         });
@@ -164,10 +164,10 @@ impl Unfinished {
 impl Drop for Unfinished {
     fn drop(&mut self) {
         let Some(mut upload) = self.upload.take() else { return };
-        // Outside of a runtime nothing can be sent to a store any more.
+        // Outside a runtime, nothing can be sent to a store.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             let cleaning = async move {
-                let _ = tokio::time::timeout(PATIENCE, upload.abandon()).await;
+                let _ = tokio::time::timeout(TIMEOUT, upload.abandon()).await;
             };
             self.tasks.spawn_on(cleaning, &runtime);
         }

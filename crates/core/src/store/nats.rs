@@ -1,9 +1,9 @@
 //! Object stores of NATS JetStream.
 //!
 //! The `async-nats` crate connects, finds buckets and objects, and carries the messages. Chunks are written and read here,
-//! in the layout that all NATS clients share (`$O.<bucket>.C.<nuid>` for chunks, `$O.<bucket>.M.<name>` for what they are),
-//! because the crate's own `put` tells nobody the nuid of what it leaves behind when it fails, and its reader panics when
-//! the server goes away while it begins.
+//! in the layout that all NATS clients share (`$O.<bucket>.C.<nuid>` for chunks, `$O.<bucket>.M.<name>` for metadata),
+//! because the crate's own `put` does not reveal the nuid of the chunks that it leaves behind when it fails, and its reader
+//! panics when the server disconnects at the start.
 
 mod connection;
 mod reader;
@@ -25,13 +25,13 @@ use connection::Connection;
 use reader::read_chunks;
 use writer::ChunkUpload;
 
-/// What all clients write unless told otherwise.
+/// The default chunk size of all clients.
 const CHUNK: usize = 128 * 1024;
 
-/// Bytes on their way at a time, in either direction.
+/// The most bytes in flight, in either direction.
 const WINDOW: usize = 4 << 20;
 
-/// A bucket of NATS. Connects on first use, and again when the connection was lost.
+/// A NATS bucket. Connects on first use, and reconnects when the connection was lost.
 pub(super) struct NatsBucket {
     connection: Arc<Connection>,
 }
@@ -49,7 +49,7 @@ impl Bucket for NatsBucket {
         let faults = self.connection.faults();
         let doing = format!("reading {:?}", key.as_str());
         // Follows links.
-        let found = faults.patient(&doing, async {
+        let found = faults.with_timeout(&doing, async {
             session.bucket.get(key.as_str()).await.map_err(|error| match error.kind() {
                 GetErrorKind::NotFound => faults.missing(key),
                 _ => self.connection.explain(&doing, &error),
@@ -77,7 +77,7 @@ fn format_digest(digest: Digest) -> String {
     format!("SHA-256={}", URL_SAFE.encode(digest))
 }
 
-/// Where the chunks of one version of an object are.
+/// The subject of the chunks of one version of an object.
 fn chunk_subject(bucket: &str, nuid: &str) -> String {
     format!("$O.{bucket}.C.{nuid}")
 }
@@ -86,7 +86,7 @@ fn meta_subject(info: &ObjectInfo) -> String {
     format!("$O.{}.M.{}", info.bucket, URL_SAFE.encode(&info.name))
 }
 
-/// The stream that is the bucket.
+/// The stream behind the bucket.
 fn stream_name(bucket: &str) -> String {
     format!("OBJ_{bucket}")
 }

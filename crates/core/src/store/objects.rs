@@ -25,14 +25,14 @@ use super::options::{S3Options, StoreKind};
 use super::{Bucket, Digest, Download, Upload};
 use crate::{Error, ErrorCode, Result};
 
-/// What is larger is sent in parts of this size; S3 takes 10 000 of them, each of at least 5 MiB.
+/// Larger objects are sent in parts of this size; S3 accepts 10 000 parts, each of at least 5 MiB.
 const PART: usize = 8 << 20;
 
-/// Parts on their way at a time. With the one that is being filled they are all the memory that an upload takes.
+/// Parts in flight. They and the part being filled are all the memory of an upload.
 const PARTS_AT_ONCE: usize = 2;
 
-/// A part on a slow line takes its time.
-const PART_PATIENCE: Duration = Duration::from_secs(90);
+/// Time limit per request: enough for a part on a slow line.
+const PART_TIMEOUT: Duration = Duration::from_secs(90);
 
 /// A store of the `object_store` crate.
 pub(super) struct Objects {
@@ -61,7 +61,7 @@ impl Objects {
     }
 
     fn path(&self, key: &ObjectKey) -> Result<Path> {
-        // As it is, not encoded: others must find it under the same name.
+        // Not encoded: other clients must find it under the same name.
         let refused = |error| {
             let message = format!("{:?} cannot be a key of {}: {error}", key.as_str(), self.faults.name());
             self.faults.error(ErrorCode::InvalidArgument, message).with("key", key.given())
@@ -81,7 +81,7 @@ fn s3(options: &S3Options) -> AmazonS3Builder {
         .with_checksum_algorithm(Checksum::SHA256)
         .with_allow_http(is_plain)
         .with_http_connector(if is_plain { Wire::Plain } else { Wire::Tls })
-        // A little under our own patience, so that the last error is known when it ends.
+        // A little less than our own timeout, so the last error is still reported.
         .with_retry(RetryConfig { backoff, max_retries: 20, retry_timeout: Duration::from_secs(8) });
     if let Some(endpoint) = &options.endpoint {
         builder = builder.with_endpoint(endpoint);
@@ -98,7 +98,7 @@ impl Bucket for Objects {
         let path = self.path(key)?;
         let doing = format!("reading {:?}", key.as_str());
         let explain = |error| explain(&self.faults, &doing, key, &error);
-        let found = self.faults.patient(&doing, async { self.store.get(&path).await.map_err(explain) }).await?;
+        let found = self.faults.with_timeout(&doing, async { self.store.get(&path).await.map_err(explain) }).await?;
         let size = found.meta.size;
         let (faults, key) = (self.faults.clone(), key.clone());
         let source = (found.into_stream(), faults, key, doing.clone());
@@ -107,7 +107,7 @@ impl Bucket for Objects {
             let next = async {
                 pieces.next().await.transpose().map_err(|error| explain_broken(&faults, &doing, &key, &error))
             };
-            match faults.patient(&doing, next).await {
+            match faults.with_timeout(&doing, next).await {
                 Ok(piece) => piece.map(|piece| (Ok(piece), Some((pieces, faults, key, doing)))),
                 Err(error) => Some((Err(error), None)),
             }
@@ -130,14 +130,14 @@ impl Bucket for Objects {
     }
 }
 
-type Beginning = JoinHandle<object_store::Result<Box<dyn MultipartUpload>>>;
+type Starting = JoinHandle<object_store::Result<Box<dyn MultipartUpload>>>;
 
-/// How far an upload has come.
+/// The stage of an upload.
 enum Stage {
-    /// It may still be sent whole.
+    /// Small enough so far to send in one request.
     Small(PutPayloadMut),
-    /// The store is asked for an upload in parts. A task of its own: given up half way, nobody could end what it began.
-    Beginning(PutPayloadMut, Beginning),
+    /// A multipart upload is being created. In its own task: if it were cancelled midway, nobody could abort the upload.
+    Starting(PutPayloadMut, Starting),
     Parts(WriteMultipart),
     Over,
 }
@@ -152,21 +152,21 @@ struct ObjectUpload {
 }
 
 impl ObjectUpload {
-    /// Asks for an upload in parts, once there is more than one part.
+    /// Creates a multipart upload once there is more than one part.
     async fn begin_parts(&mut self) -> Result<()> {
         if let Stage::Small(payload) = &mut self.stage
             && payload.content_length() >= PART
         {
             let (store, path) = (Arc::clone(&self.store), self.path.clone());
-            let beginning = tokio::spawn(async move { store.put_multipart(&path).await });
-            self.stage = Stage::Beginning(std::mem::take(payload), beginning);
+            let starting = tokio::spawn(async move { store.put_multipart(&path).await });
+            self.stage = Stage::Starting(std::mem::take(payload), starting);
         }
-        let Stage::Beginning(payload, beginning) = &mut self.stage else { return Ok(()) };
+        let Stage::Starting(payload, starting) = &mut self.stage else { return Ok(()) };
         let begun = async {
-            let begun = beginning.await.map_err(|error| Error::new(ErrorCode::Internal, error.to_string()))?;
+            let begun = starting.await.map_err(|error| Error::new(ErrorCode::Internal, error.to_string()))?;
             begun.map_err(|error| explain(&self.faults, &self.doing, &self.key, &error))
         };
-        let mut parts = WriteMultipart::new_with_chunk_size(self.faults.patient(&self.doing, begun).await?, PART);
+        let mut parts = WriteMultipart::new_with_chunk_size(self.faults.with_timeout(&self.doing, begun).await?, PART);
         for piece in std::mem::take(payload).freeze() {
             parts.put(piece);
         }
@@ -188,19 +188,19 @@ impl Upload for ObjectUpload {
                 let room = parts.wait_for_capacity(PARTS_AT_ONCE).await;
                 room.map_err(|error| explain(&self.faults, &self.doing, &self.key, &error))
             };
-            self.faults.within(PART_PATIENCE, &self.doing, room).await?;
+            self.faults.within(PART_TIMEOUT, &self.doing, room).await?;
             parts.put(bytes);
         }
         Ok(())
     }
 
     async fn finish(&mut self, _: u64, _: Digest) -> Result<()> {
-        // Every request has its own bound; one around them all would keep a failure from being cleaned up.
+        // Every request has its own timeout; one around them all would prevent the clean-up of a failure.
         let stored = match std::mem::replace(&mut self.stage, Stage::Over) {
             Stage::Small(payload) => self.store.put(&self.path, payload.freeze()).await,
             // On failure it aborts the upload itself.
             Stage::Parts(parts) => parts.finish().await,
-            Stage::Beginning(..) | Stage::Over => return Ok(()),
+            Stage::Starting(..) | Stage::Over => return Ok(()),
         };
         stored.map(drop).map_err(|error| explain(&self.faults, &self.doing, &self.key, &error))
     }
@@ -208,8 +208,8 @@ impl Upload for ObjectUpload {
     async fn abandon(&mut self) {
         match std::mem::replace(&mut self.stage, Stage::Over) {
             Stage::Small(_) | Stage::Over => {}
-            Stage::Beginning(_, beginning) => {
-                if let Ok(Ok(mut upload)) = beginning.await {
+            Stage::Starting(_, starting) => {
+                if let Ok(Ok(mut upload)) = starting.await {
                     let _ = upload.abort().await;
                 }
             }
@@ -220,7 +220,7 @@ impl Upload for ObjectUpload {
     }
 }
 
-/// An object that was found and cannot be read to its end.
+/// The error for an object that was found but could not be read to its end.
 fn explain_broken(faults: &Faults, doing: &str, key: &ObjectKey, error: &object_store::Error) -> Error {
     match error {
         object_store::Error::NotFound { .. } | object_store::Error::Precondition { .. } => {
@@ -258,7 +258,7 @@ fn explain(faults: &Faults, doing: &str, key: &ObjectKey, error: &object_store::
     error.with("key", key.given())
 }
 
-/// What S3 and those who speak as it does say when there is no room.
+/// How S3 and compatible stores report that they are full.
 const FULL: &[&str] = &["QuotaExceeded", "EntityTooLarge", "StorageFull", "507 Insufficient Storage"];
 
 enum FoundCause {

@@ -1,13 +1,13 @@
-//! Which object store a manager stages from and publishes to. What is secret in it is never printed.
+//! Object store options of a manager. Secrets in them are never printed.
 
 use std::fmt;
 
-/// A value that must not be seen: not in a message, not in a debug print.
+/// A value that must never appear in a message or a debug print.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 
 impl Secret {
-    /// Its value, for the one who signs in with it.
+    /// Its value, for authentication only.
     pub(super) fn reveal(&self) -> &str {
         &self.0
     }
@@ -25,60 +25,60 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// An object store, and where in it.
+/// An object store, and a prefix in it.
 #[derive(Debug, Clone)]
 pub struct StoreOptions {
-    /// What it is and how to reach it.
+    /// Its kind and connection.
     pub kind: StoreKind,
-    /// Every key is under it; empty for none.
+    /// Prefix of every key; may be empty.
     pub prefix: String,
 }
 
-/// The object stores there are.
+/// The supported object stores.
 #[derive(Debug, Clone)]
 pub enum StoreKind {
     /// A bucket of NATS JetStream.
     Nats(NatsOptions),
-    /// A bucket of S3, or of what speaks as it does.
+    /// A bucket of S3 or a compatible store.
     S3(S3Options),
-    /// A folder of the host.
+    /// A folder on the host.
     Folder(String),
     /// The manager's own memory.
     Memory,
 }
 
-/// How to reach a bucket of NATS.
+/// Connection to a NATS bucket.
 #[derive(Debug, Clone, Default)]
 pub struct NatsOptions {
-    /// `nats://host:4222`, `tls://…`; may hold a user and a password, and is a secret for that.
+    /// `nats://host:4222`, `tls://…`. Secret, because it may contain a user and a password.
     pub servers: Vec<Secret>,
     /// The bucket's name.
     pub bucket: String,
-    /// Make the bucket when it is missing.
+    /// Create the bucket if it is missing.
     pub create: bool,
-    /// With a password.
+    /// User name; needs a password.
     pub user: Option<Secret>,
-    /// With a user.
+    /// Password of the user.
     pub password: Option<Secret>,
-    /// Instead of user and password.
+    /// Token, instead of user and password.
     pub token: Option<Secret>,
     /// Path of a file with a JWT and an nkey seed.
     pub credentials_file: Option<String>,
 }
 
-/// How to reach a bucket of S3.
+/// Connection to an S3 bucket.
 #[derive(Debug, Clone)]
 pub struct S3Options {
     /// The bucket's name.
     pub bucket: String,
     /// The region to sign for.
     pub region: String,
-    /// Where another than Amazon's is; may be `http://`.
+    /// URL of a store other than Amazon's; may be `http://`.
     pub endpoint: Option<String>,
-    /// Whose key it is.
+    /// Access key id.
     pub access_key_id: Secret,
-    /// What requests are signed with.
+    /// Secret access key.
     pub secret_access_key: Secret,
-    /// With temporary credentials.
+    /// Session token of temporary credentials.
     pub session_token: Option<Secret>,
 }

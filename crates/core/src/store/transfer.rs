@@ -1,6 +1,6 @@
-//! The two ways of a file between a sandbox and the store, piece by piece through the host.
+//! Stage and publish: files between a sandbox and the store, piece by piece through the host.
 //!
-//! What arrives is counted and hashed on the way, and appears only when it is all there and what it should be.
+//! Data is counted and hashed on the way. The target appears only when it is complete and verified.
 
 use std::sync::Arc;
 
@@ -10,20 +10,21 @@ use sha2::{Digest as _, Sha256};
 
 use super::{Digest, Store, Unfinished};
 use crate::guest::WriteRequest;
+use crate::id::hex;
 use crate::id::random_id;
 use crate::sandbox::Sandbox;
 use crate::{Error, ErrorCode, Result};
 
-/// What to bring into a sandbox.
+/// An object to stage into a sandbox.
 #[derive(Debug, Clone)]
 pub struct StageRequest {
     /// The object's name.
     pub key: String,
-    /// The file to make of it.
+    /// The file to write.
     pub file: WriteRequest,
-    /// What its SHA-256 must be, in hexadecimal.
+    /// Expected SHA-256, in hexadecimal.
     pub sha256: Option<String>,
-    /// More is an error.
+    /// A larger object is an error.
     pub max_bytes: Option<u64>,
 }
 
@@ -50,18 +51,18 @@ pub struct Published {
 }
 
 impl Sandbox {
-    /// Brings an object of the store into the sandbox. The file appears whole, or not at all.
+    /// Copies an object from the store into the sandbox. The file appears complete, or not at all.
     pub async fn stage(&self, request: &StageRequest) -> Result<Staged> {
         let store = self.store()?;
         let expected = request.sha256.as_deref().map(parse_digest).transpose()?;
-        store.unless_over(self.stage_from(store, request, expected)).await
+        store.unless_closed(self.stage_from(store, request, expected)).await
     }
 
-    /// Stores a file of the sandbox, under a name of its own unless told.
+    /// Copies a file of the sandbox to the store; by default under a generated name.
     pub async fn publish(&self, path: &str, key: Option<&str>, max_bytes: Option<u64>) -> Result<Published> {
         let store = self.store()?;
         let key = key.map_or_else(|| random_id("files/f_"), str::to_owned);
-        store.unless_over(self.publish_to(store, path, key, max_bytes)).await
+        store.unless_closed(self.publish_to(store, path, key, max_bytes)).await
     }
 
     async fn stage_from(&self, store: &Store, request: &StageRequest, expected: Option<Digest>) -> Result<Staged> {
@@ -108,10 +109,10 @@ impl Sandbox {
 
     async fn publish_to(&self, store: &Store, path: &str, key: String, max_bytes: Option<u64>) -> Result<Published> {
         let name = store.key(&key)?;
-        // One more than may be: so that it shows when there is more.
+        // One more than allowed, to detect that there is more.
         let limit = max_bytes.map_or(u64::MAX, |most| most.saturating_add(1));
         let mut file = Arc::clone(self).file_reader(path, 0, limit).await?;
-        // A file that cannot be read need not trouble the store.
+        // Read first: an unreadable file needs no request to the store.
         let mut next = file.next().await?;
         let mut object = Unfinished::new(store.bucket().await?.upload(&name).await?, store);
         let mut sum = Sum::default();
@@ -131,7 +132,7 @@ impl Sandbox {
     }
 }
 
-/// What has passed.
+/// Byte count and hash so far.
 #[derive(Default)]
 struct Sum {
     size: u64,
@@ -154,10 +155,6 @@ fn too_large(what: &str, most: u64) -> Error {
     Error::new(ErrorCode::LimitExceeded, message).with("maxBytes", most)
 }
 
-fn hex(digest: &Digest) -> String {
-    digest.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
 fn parse_digest(text: &str) -> Result<Digest> {
     let bad = || Error::invalid(format!("sha256 must be 64 hexadecimal digits, not {text:?}"));
     if text.len() != 64 || !text.is_ascii() {
@@ -166,7 +163,7 @@ fn parse_digest(text: &str) -> Result<Digest> {
     let mut digest = [0; 32];
     for (byte, digits) in digest.iter_mut().zip(text.as_bytes().chunks(2)) {
         let digits = std::str::from_utf8(digits).map_err(|_| bad())?;
-        // Not from_str_radix alone: that takes a sign.
+        // Not from_str_radix alone: it accepts a sign.
         *byte = u8::from_str_radix(digits, 16).ok().filter(|_| !digits.starts_with('+')).ok_or_else(bad)?;
     }
     Ok(digest)

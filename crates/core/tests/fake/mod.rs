@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
 use bytes::BytesMut;
-use cofferdam_core::backend::{Backend, BoxRecord, BoxSpec, Creation, EngineInfo, ImageFacts};
+use cofferdam_core::backend::{Backend, BoxRecord, BoxSpec, Claims, Creation, EngineInfo, PruneReport, PruneRequest};
 use cofferdam_core::guest::ByteStream;
 use cofferdam_core::*;
 use cofferdam_protocol::{Assembler, Decoder, Frame, Hello, Kind, LINK_CHANNEL, Reply, Request, Setup, WINDOW, encode};
@@ -36,22 +36,30 @@ impl Fake {
 }
 
 #[async_trait]
+impl Claims for Fake {
+    async fn holder(&self, _: &SessionKey) -> Result<Option<BoxRecord>> {
+        Ok(None)
+    }
+
+    async fn assign(&self, _: &str, _: &SessionKey) -> Result<bool> {
+        Ok(true)
+    }
+}
+
+#[async_trait]
 impl Backend for Fake {
+    fn name(&self) -> &'static str {
+        "fake"
+    }
+
     async fn info(&self) -> Result<EngineInfo> {
         Err(Error::new(ErrorCode::Unsupported, "a fake has no engine"))
     }
 
-    async fn prepare_image(&self, _: &str, _: PullPolicy, _: Option<&OnPull>) -> Result<ImageFacts> {
-        Ok(ImageFacts::default())
-    }
-
-    async fn pull(&self, _: &str, _: Option<&OnPull>) -> Result<()> {
-        Ok(())
-    }
-
     async fn create(&self, spec: &BoxSpec) -> Result<Creation> {
-        *self.setup.lock().await = Some(spec.setup.clone());
-        Ok(Creation::New { handle: "fake".to_owned(), stream: self.connect(spec.setup.clone()) })
+        let setup = spec.setup(None);
+        *self.setup.lock().await = Some(setup.clone());
+        Ok(Creation::New { handle: "fake".to_owned(), stream: self.connect(setup) })
     }
 
     async fn link(&self, _: &str) -> Result<ByteStream> {
@@ -77,6 +85,10 @@ impl Backend for Fake {
     async fn remove(&self, _: &str) -> Result<()> {
         self.gone.fetch_add(1, Ordering::SeqCst);
         Ok(())
+    }
+
+    async fn prune(&self, _: &PruneRequest) -> Result<PruneReport> {
+        Ok(PruneReport::default())
     }
 }
 

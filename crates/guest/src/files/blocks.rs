@@ -1,4 +1,4 @@
-//! What a host sends for files, in blocks that are worth a trip to a helper thread.
+//! File data from a host, in blocks large enough for a trip to a helper thread.
 
 use bytes::Bytes;
 
@@ -9,10 +9,10 @@ use crate::outbox::Gone;
 /// What one trip to a helper thread reads or writes.
 pub(super) const BLOCK: usize = 8 * READ_SIZE;
 
-/// At most so many pieces in one block, however short they are.
+/// Pieces in one block at most, however short.
 const PIECES: usize = 256;
 
-/// What has come.
+/// Received data.
 pub(super) struct Block {
     pub(super) pieces: Vec<Bytes>,
     pub(super) bytes: u64,

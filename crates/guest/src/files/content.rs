@@ -1,4 +1,4 @@
-//! A file's content, in and out.
+//! Reads and writes a file's content.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -62,7 +62,7 @@ impl Reader {
             }
         };
         let wanted = self.rest.min(at_most as u64) as usize;
-        // Files in /proc say that they are empty; others say how much there is to allocate for.
+        // Files in /proc report size 0; for others the size says how much to allocate.
         let expected = if self.size == 0 { READ_SIZE as u64 } else { self.size.saturating_sub(self.offset) };
         let mut block = vec![0; wanted.min(expected as usize)];
         let mut filled = 0;
@@ -88,7 +88,7 @@ impl Reader {
     }
 }
 
-/// Opens without waiting for a FIFO's other end, and gives only what has an end.
+/// Opens without waiting for a FIFO's other end, and only what has an end.
 pub(super) fn open_regular(place: &Place) -> Result<File, Fault> {
     let file = OpenOptions::new()
         .read(true)

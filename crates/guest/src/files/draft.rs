@@ -1,7 +1,7 @@
-//! A file on its way.
+//! A file that is being written.
 //!
-//! Invariant: a written file appears whole or not at all. It is written beside its place under another name, which is
-//! removed again whatever goes wrong, and renamed over it at the end.
+//! Invariant: a written file appears whole or not at all. It is written under another name in the same folder, and
+//! renamed at the end; on any failure it is removed.
 
 use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};
@@ -21,19 +21,19 @@ use super::place::Place;
 use super::tree::{make_dirs, own};
 use crate::process::users::ROOT;
 
-/// A file that is not there yet.
+/// A file that is not complete yet.
 pub(super) struct Draft {
     place: Place,
     options: Write,
-    /// Where it will be: the place, or where a link there leads.
+    /// Its final path: the place, or the target of a link there.
     pub(super) target: PathBuf,
-    /// Where it is until then.
+    /// Its path until then.
     path: PathBuf,
     file: File,
     mode: u32,
     pub(super) size: u64,
     committed: bool,
-    /// Holding on to the old file puts off the work of freeing it until the answer is under way.
+    /// The old file stays open, so that freeing it does not delay the reply.
     pub(super) replaced: Option<File>,
 }
 
@@ -65,11 +65,11 @@ impl Draft {
             None => return Err(place.fault("write", &io::Error::from_raw_os_error(libc::EISDIR))),
         };
         let too_long = name.len() > 255;
-        // The folder itself first: that it is there is the common case.
+        // The folder itself first: it usually exists.
         let folder = target.parent().unwrap_or(Path::new("/"));
         let fate = if replaced.is_ok() { Fate::Replaces } else { Fate::New };
         let path = folder.join(OsStr::from_bytes(&draft_name(name, fate)));
-        // Nobody else's until it has its owner; the guest's own umask is 0.
+        // Private until it has its owner; the guest's own umask is 0.
         let mode_at_first = if place.owner == ROOT { mode } else { mode & 0o700 };
         let open = || OpenOptions::new().read(true).write(true).create_new(true).mode(mode_at_first).open(&path);
         let file = match open() {
@@ -105,7 +105,7 @@ impl Draft {
         Ok(())
     }
 
-    /// Makes it the file, or with `append` the end of the file that is there.
+    /// Renames it to its final path, or with `append` adds it to the existing file.
     pub(super) fn commit(mut self) -> Result<Draft, Fault> {
         let outcome = if self.options.append { self.join() } else { self.appear() };
         outcome.map_err(|error| self.place.fault("write", &error))?;
@@ -121,7 +121,7 @@ impl Draft {
         Ok(())
     }
 
-    /// What two callers append must not end up mixed: each has its turn.
+    /// One append at a time: their data must not mix.
     fn join(&mut self) -> io::Result<()> {
         static TURN: Mutex<()> = Mutex::new(());
         let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -129,7 +129,7 @@ impl Draft {
         let mut there = loop {
             match OpenOptions::new().append(true).custom_flags(flags).open(&self.target) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => match self.appear() {
-                    // Made by somebody else meanwhile.
+                    // Created by another writer meanwhile.
                     Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                     outcome => return outcome,
                 },
@@ -140,7 +140,7 @@ impl Draft {
         let end = before.len();
         self.file.rewind()?;
         if let Err(error) = io::copy(&mut self.file, &mut there) {
-            // A full disk: a part of it is worse than nothing.
+            // A full disk: undo the partial append.
             let _ = there.set_len(end);
             return Err(error);
         }
@@ -153,7 +153,7 @@ impl Draft {
     }
 }
 
-/// Where root is not the machine's own, writing takes the bits away that make a program run as its owner.
+/// In a user namespace, writing to a file clears its setuid and setgid bits.
 fn keep_special_bits(file: &File, mode: u32) -> io::Result<()> {
     const SPECIAL: u32 = 0o6000;
     if mode & SPECIAL == 0 {
@@ -162,13 +162,13 @@ fn keep_special_bits(file: &File, mode: u32) -> io::Result<()> {
     file.set_permissions(std::fs::Permissions::from_mode(mode & 0o7777))
 }
 
-/// Writing to a link writes what it points to, as everywhere on Linux; the link stays.
+/// Writing to a symbolic link writes its target, as everywhere on Linux; the link stays.
 fn follow_links(place: &Place) -> Result<PathBuf, Fault> {
     let mut target = place.path.clone();
     for _ in 0..40 {
         match std::fs::read_link(&target) {
             Ok(next) => target = target.parent().unwrap_or(Path::new("/")).join(next),
-            // Not a link, not there, or not reachable: what comes next says so.
+            // Not a link, missing, or not reachable: the next call reports it.
             Err(_) => return Ok(target),
         }
     }

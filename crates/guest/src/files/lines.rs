@@ -1,4 +1,4 @@
-//! A file's content by lines: where they begin and end is found here, so that nothing else is sent.
+//! A range of lines of a file: the guest finds where it starts and ends, and sends only that.
 
 use std::fs::File;
 use std::io;
@@ -36,7 +36,7 @@ pub(crate) async fn read_lines(
     };
     let wanted = scan.end.map_or(u64::MAX, |end| end - begin);
     match read(place, begin, wanted.min(limit), channel).await? {
-        // That the file goes on after the last line is no loss.
+        // Content after the last line was not asked for.
         Reply::Content { size, .. } if scan.end.is_some() => Ok(Reply::Content { size, truncated: wanted > limit }),
         reply => Ok(reply),
     }
@@ -46,7 +46,7 @@ struct Scan {
     place: Place,
     file: Option<File>,
     offset: u64,
-    /// Which one begins, or goes on, at the offset.
+    /// The line that begins, or goes on, at the offset.
     line: u64,
     from: u64,
     to: u64,
@@ -85,7 +85,7 @@ impl Scan {
             self.begin.get_or_insert(offset);
         }
         let breaks = memchr_iter(b'\n', block);
-        // Counting is much quicker than looking at each, and most blocks are before the first line.
+        // Counting is much faster than looking at each, and most blocks are before the first line.
         let count = breaks.clone().count() as u64;
         if self.begin.is_none() && self.line + count < self.from {
             self.line += count;

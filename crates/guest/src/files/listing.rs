@@ -1,4 +1,4 @@
-//! What is there: one path, a folder, or everything below one.
+//! Stat and list: one path, a folder, or everything below one.
 
 use std::collections::VecDeque;
 use std::fs::{Metadata, ReadDir};
@@ -16,8 +16,8 @@ use super::place::{Place, blocking};
 use crate::channel::Channel;
 use crate::requests::{Failure, fault};
 
-/// Encoded entries per frame: below a frame's limit with one to spare, be it one of the longest path and link target, or a
-/// line that was found with all that may be around it.
+/// Encoded entries per frame: a frame's limit less the longest entry, be it a path with its link target, or a match with its
+/// context lines.
 const BATCH_BYTES: usize = 32 * 1024;
 
 pub(crate) fn stat(place: &Place) -> Result<Reply, Fault> {
@@ -28,7 +28,7 @@ pub(crate) fn stat(place: &Place) -> Result<Reply, Fault> {
     }
 }
 
-/// Nothing is at a path whose parent is missing, or is a file.
+/// Also when the parent is missing, or is a file.
 pub(crate) fn is_absent(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::ENOENT | libc::ENOTDIR))
 }
@@ -89,7 +89,7 @@ impl Walk {
     fn next_entry(&mut self) -> Option<FileEntry> {
         loop {
             let Some(found) = self.open.as_mut()?.next() else {
-                // A folder that went away or is closed to us meanwhile has nothing to list.
+                // A folder that was removed or became unreadable meanwhile has nothing to list.
                 self.open = loop {
                     match self.folders.pop_front()?.read_dir() {
                         Ok(folder) => break Some(folder),

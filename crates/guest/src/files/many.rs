@@ -1,4 +1,4 @@
-//! Several files in one request: their sizes first, then what is in them, one after the other.
+//! Several files in one request: first their sizes, then their content, one after the other.
 //!
 //! Each appears whole or not at all, in the order given; the first that cannot be written ends it.
 
@@ -50,7 +50,7 @@ pub(crate) async fn write_many(
 
 struct Many {
     files: IntoIter<(Place, u64)>,
-    /// With how much of it is still to come.
+    /// With the number of bytes still to come.
     under_way: Option<(Draft, u64)>,
 }
 
@@ -95,5 +95,5 @@ impl Many {
 }
 
 fn misfit(what: &str) -> Fault {
-    fault(FaultCode::InvalidArgument, format!("there is {what} content than the files' sizes say"))
+    fault(FaultCode::InvalidArgument, format!("the request has {what} content than the files' sizes add up to"))
 }

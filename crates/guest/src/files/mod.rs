@@ -1,7 +1,7 @@
-//! Files of the sandbox, on behalf of the host: with root's rights, and new things belonging to whom commands run as.
+//! Files of the sandbox, on behalf of the host: with root's rights; the command user owns new files.
 //!
-//! All of it may block, so all of it runs on the helper threads, whole operations at a time. Nothing here follows a
-//! path out of the sandbox, for there is nothing else to see.
+//! All of it may block, so all of it runs on the helper threads, whole operations at a time. No path can lead out of
+//! the sandbox: nothing else is visible.
 
 mod blocks;
 mod content;

@@ -10,7 +10,7 @@ use cofferdam_tree::io_fault;
 use crate::process::users::{self, Owner};
 use crate::requests::{Failure, fault};
 
-/// Where, and whom new things there belong to.
+/// A path, and the owner of new files there.
 #[derive(Debug, Clone)]
 pub(crate) struct Place {
     pub(crate) path: PathBuf,
@@ -23,12 +23,12 @@ impl Place {
         Place { path: PathBuf::from(&setup.workdir), owner }.at(path)
     }
 
-    /// Another one, absolute or from here.
+    /// Another place, absolute or relative to this one.
     pub(crate) fn at(&self, path: &str) -> Result<Place, Fault> {
         if path.is_empty() || path.contains('\0') {
             return Err(fault(FaultCode::InvalidArgument, format!("{path:?} is not a path")));
         }
-        // Without `.`; but `..` after a link is for the kernel to follow.
+        // Without `.`; the kernel resolves `..`, which may come after a link.
         Ok(Place { path: self.path.join(path).components().collect(), owner: self.owner })
     }
 
@@ -40,7 +40,7 @@ impl Place {
         Ok(blocking(move || operation(self)).await?)
     }
 
-    /// Runs an operation of a few system calls: here and now, where that cannot block.
+    /// Runs an operation of a few system calls: on this thread, where that cannot block.
     pub(crate) async fn brief<F>(self, operation: F) -> Result<Reply, Failure>
     where
         F: FnOnce(Place) -> Result<Reply, Fault> + Send + 'static,
@@ -58,19 +58,19 @@ pub(crate) async fn blocking<T: Send + 'static>(
 ) -> Result<T, Fault> {
     match tokio::task::spawn_blocking(operation).await {
         Ok(outcome) => outcome,
-        Err(error) => Err(fault(FaultCode::Internal, format!("a file operation was cut short: {error}"))),
+        Err(error) => Err(fault(FaultCode::Internal, format!("a file operation was interrupted: {error}"))),
     }
 }
 
 /// A trip to a helper thread and back costs more than a few system calls on a local file system. On one that may hang
-/// (a network volume, FUSE), it is what keeps the sandbox answering.
+/// (a network volume, FUSE), it keeps the sandbox responsive.
 pub(crate) async fn brief<T: Send + 'static>(
     operation: impl FnOnce() -> Result<T, Fault> + Send + 'static,
 ) -> Result<T, Fault> {
     if all_mounts_are_local() { operation() } else { blocking(operation).await }
 }
 
-/// Found out once: nothing in the sandbox may mount.
+/// Determined once: nothing in the sandbox can mount.
 fn all_mounts_are_local() -> bool {
     static LOCAL: OnceLock<bool> = OnceLock::new();
     const KNOWN: [&str; 17] = [

@@ -1,4 +1,4 @@
-//! One text in the place of another, in a file that keeps its mode and its owner.
+//! Replaces text in a file, which keeps its mode and its owner.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Write as _};
@@ -14,10 +14,10 @@ use crate::process::users::Owner;
 use crate::requests::{Failure, fault};
 use crate::workspace::Workspace;
 
-/// The longest file that is changed.
+/// The longest file that can be edited.
 const MAX_BYTES: u64 = 64 * 1024 * 1024;
 
-/// So many lines are named where a text is not there just as often as it should be.
+/// Line numbers reported at most when the number of occurrences is wrong.
 const LINES: usize = 10;
 
 pub(crate) async fn replace(place: Place, replace: Replace, workspace: &Workspace) -> Result<Reply, Failure> {
@@ -102,7 +102,7 @@ impl Edit {
     }
 }
 
-/// `None` when there is too much of it.
+/// `None` when it is too long.
 fn content(file: &File, size: u64) -> io::Result<Option<Vec<u8>>> {
     let mut content = Vec::with_capacity(size.min(MAX_BYTES) as usize);
     file.take(MAX_BYTES + 1).read_to_end(&mut content)?;

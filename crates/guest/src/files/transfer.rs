@@ -113,7 +113,7 @@ pub(crate) fn compare(place: &Place, entries: &[Fingerprint]) -> Result<Reply, F
     Ok(Reply::Stale(stale))
 }
 
-/// What is there is resolved by the kernel; the rest stays as it was, without dots.
+/// The kernel resolves the part that exists; the rest is only cleaned of dots.
 pub(crate) fn resolve(place: &Place) -> Reply {
     let mut known = place.path.as_path();
     let mut rest = Vec::new();

@@ -15,18 +15,18 @@ use super::listing::is_absent;
 use super::place::Place;
 use crate::process::users::Owner;
 
-/// Makes a folder and its parents; those that are new belong to `owner`.
+/// Makes a folder and its parents; `owner` owns the new ones.
 pub(crate) fn make_dirs(path: &Path, mode: Option<u32>, owner: Owner) -> io::Result<()> {
     match fs::DirBuilder::new().mode(mode.unwrap_or(0o755)).create(path) {
         Ok(()) => {
             own_path(path, owner)?;
             match mode {
-                // Past the umask, which the guest shares with nobody.
+                // Regardless of the umask.
                 Some(mode) => fs::set_permissions(path, fs::Permissions::from_mode(mode)),
                 None => Ok(()),
             }
         }
-        // Some file systems (procfs) say the same of a folder whose parent is there: then making parents is no help.
+        // Some file systems (procfs) give the same error although the parent exists: then making parents does not help.
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             match path.parent().filter(|parent| !parent.is_dir()) {
                 Some(parent) => {
@@ -55,8 +55,7 @@ fn ids(owner: Owner) -> (Option<Uid>, Option<Gid>) {
     (Some(Uid::from_raw(owner.uid)), Some(Gid::from_raw(owner.gid)))
 }
 
-/// Where the sandbox has no such user (a user namespace that maps few ids), or no right to give files away, the file
-/// stays ours.
+/// Where the sandbox has no such user (a user namespace that maps few ids), or may not change owners, root keeps the file.
 fn forgive(outcome: rustix::io::Result<()>) -> io::Result<()> {
     match outcome {
         Err(rustix::io::Errno::INVAL | rustix::io::Errno::PERM) => Ok(()),
@@ -69,7 +68,7 @@ pub(crate) fn mkdir(place: &Place, mode: Option<u32>) -> Result<Reply, Fault> {
     Ok(Reply::Done)
 }
 
-/// The parents of where something is about to go.
+/// Makes the parents of a new path.
 fn make_parents(to: &Place) -> Result<(), Fault> {
     let Some(folder) = to.path.parent() else { return Ok(()) };
     let made = match folder.metadata() {
@@ -91,7 +90,7 @@ pub(crate) fn rename(from: &Place, to: &Place) -> Result<Reply, Fault> {
         Err(error) if error.raw_os_error() == Some(libc::EXDEV) => {
             copy_or_undo(&from.path, &there, to, None).map_err(|error| to.fault("move to", &error))?;
             remove_any(&from.path, &there).map_err(|error| {
-                // What cannot be taken away from there was not moved.
+                // What cannot be removed at its old path was not moved.
                 let _ = remove_any(&to.path, &there);
                 from.fault("move", &error)
             })?;
@@ -120,7 +119,7 @@ pub(crate) fn copy(from: &Place, to: &Place) -> Result<Reply, Fault> {
     Ok(Reply::Done)
 }
 
-/// Whatever the links and dots in the two paths.
+/// Resolves links and dots in both paths.
 fn is_inside(path: &Path, folder: &Path) -> bool {
     let real = |path: &Path| path.ancestors().find_map(|ancestor| ancestor.canonicalize().ok());
     match (real(path), folder.canonicalize()) {
@@ -129,7 +128,7 @@ fn is_inside(path: &Path, folder: &Path) -> bool {
     }
 }
 
-/// Devices, sockets and FIFOs are not content, nor are they to be replaced by some.
+/// Devices, sockets and FIFOs are neither copied nor overwritten.
 fn refuse_special(place: &Place) -> Result<(), Fault> {
     match place.path.metadata() {
         Ok(there) if !there.is_file() && !there.is_dir() => Err(not_regular(&place.path)),
@@ -138,7 +137,7 @@ fn refuse_special(place: &Place) -> Result<(), Fault> {
     }
 }
 
-/// A copy that fails half way is removed again, unless something was there before.
+/// Removes a copy that fails half way, unless its target existed before.
 fn copy_or_undo(from: &Path, there: &Metadata, to: &Place, owner: Option<Owner>) -> io::Result<()> {
     let is_new = to.path.symlink_metadata().is_err();
     let outcome = copy_any(from, there, &to.path, owner);
@@ -151,7 +150,7 @@ fn copy_or_undo(from: &Path, there: &Metadata, to: &Place, owner: Option<Owner>)
     outcome
 }
 
-/// Copies with modes and times; with `owner` to that owner, without to the same one.
+/// Copies with modes and times; the copy belongs to `owner`, or else to the same owner.
 fn copy_any(from: &Path, there: &Metadata, to: &Path, owner: Option<Owner>) -> io::Result<()> {
     let owner = owner.unwrap_or(Owner { uid: there.uid(), gid: there.gid() });
     if there.is_symlink() {
@@ -173,7 +172,7 @@ fn copy_any(from: &Path, there: &Metadata, to: &Path, owner: Option<Owner>) -> i
         io::copy(&mut File::open(from)?, &mut target)?;
         own(&target, owner)?;
     } else {
-        // Devices, sockets and FIFOs are not content.
+        // Devices, sockets and FIFOs are not copied.
         return Ok(());
     }
     fs::set_permissions(to, there.permissions())?;
@@ -193,7 +192,7 @@ pub(crate) fn remove(place: &Place, recursive: bool) -> Result<Reply, Fault> {
     };
     if there.is_dir() && !recursive {
         let mut refusal = place.fault("remove", &io::Error::from_raw_os_error(libc::EISDIR));
-        refusal.message.push_str("; pass recursive: true to remove it with all below it");
+        refusal.message.push_str("; pass recursive: true to remove it with everything below it");
         return Err(refusal);
     }
     remove_any(&place.path, &there).map_err(|error| place.fault("remove", &error))?;
@@ -201,6 +200,6 @@ pub(crate) fn remove(place: &Place, recursive: bool) -> Result<Reply, Fault> {
 }
 
 fn remove_any(path: &Path, there: &Metadata) -> io::Result<()> {
-    // `remove_dir_all` holds on to open folders, so that a link swapped in meanwhile is removed, never followed.
+    // `remove_dir_all` works on open folders: a link swapped in meanwhile is removed, never followed.
     if there.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) }
 }

@@ -1,6 +1,6 @@
-//! The kernel's calls that neither `std` nor `rustix` has, and errors that say what was tried.
+//! System calls that neither `std` nor `rustix` has, and errors that say what was tried.
 //!
-//! Everything here may be called between a fork and an exec of a process with one thread, which a keeper is.
+//! Everything here is safe between fork and exec in a process with one thread, such as a keeper.
 
 use std::ffi::CString;
 use std::io;
@@ -10,10 +10,10 @@ use std::path::Path;
 
 use cofferdam_protocol::keeper::{Refusal, Step};
 
-/// What a step of making a box gives.
+/// The result of a step of making a box.
 pub(super) type Outcome<T = ()> = Result<T, Refusal>;
 
-/// Puts a step and what was tried to an error of the kernel's.
+/// Adds the step and what was tried to an error of the kernel.
 pub(super) trait Tried<T> {
     fn tried(self, step: Step, what: impl FnOnce() -> String) -> Outcome<T>;
 }
@@ -46,7 +46,7 @@ pub(super) fn check_int(outcome: libc::c_int) -> io::Result<libc::c_int> {
     if outcome < 0 { Err(io::Error::last_os_error()) } else { Ok(outcome) }
 }
 
-/// `mount(2)`; empty words are absent ones.
+/// `mount(2)`; empty strings stand for null pointers.
 pub(super) fn mount(
     source: impl AsRef<Path>,
     target: impl AsRef<Path>,
@@ -71,7 +71,7 @@ pub(super) const MOUNT_ATTR_NOSUID: u64 = 2;
 pub(super) const MOUNT_ATTR_NODEV: u64 = 4;
 const MOUNT_ATTR_IDMAP: u64 = 0x0010_0000;
 
-/// Whether what is mounted below a folder comes with it.
+/// Whether mounts below a folder are copied with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Depth {
     Alone,
@@ -84,7 +84,7 @@ impl Depth {
     }
 }
 
-/// A copy of the mount at a path, which is nowhere yet.
+/// A detached copy of the mount at a path.
 pub(super) fn clone_tree(path: impl AsRef<Path>, depth: Depth) -> io::Result<OwnedFd> {
     let path = c_string(path)?;
     let flags = OPEN_TREE_CLONE | libc::O_CLOEXEC as u32 | depth.flag();
@@ -104,7 +104,7 @@ struct MountAttr {
     user_namespace: u64,
 }
 
-/// Sets attributes on a mount; `ids` is a user namespace by which the owners of its files are seen.
+/// Sets attributes on a mount; `ids` is the user namespace that its file owners are mapped by.
 pub(super) fn set_attributes(tree: &OwnedFd, attributes: u64, ids: Option<&OwnedFd>, depth: Depth) -> io::Result<()> {
     let attr = MountAttr {
         set: attributes | if ids.is_some() { MOUNT_ATTR_IDMAP } else { 0 },
@@ -127,7 +127,7 @@ pub(super) fn set_attributes(tree: &OwnedFd, attributes: u64, ids: Option<&Owned
     check(outcome).map(drop)
 }
 
-/// Puts a tree that is nowhere to a place.
+/// Attaches a detached tree at a path.
 pub(super) fn attach(tree: &OwnedFd, target: impl AsRef<Path>) -> io::Result<()> {
     let target = c_string(target)?;
     // SAFETY: live strings.
@@ -183,7 +183,7 @@ pub(super) fn fork_into(namespaces: libc::c_int, cgroup: Option<&OwnedFd>) -> io
     // SAFETY: without CLONE_VM it is a fork: the child goes on with a copy of everything.
     let outcome = check(unsafe { libc::syscall(libc::SYS_clone3, &raw mut args, size_of::<CloneArgs>()) });
     let outcome = match outcome {
-        // A filter around us hides it, because it cannot see its flags.
+        // An outer seccomp filter hides it, because it cannot check its flags.
         Err(error) if error.raw_os_error() == Some(libc::ENOSYS) && cgroup.is_none() => {
             let flags = flags | libc::SIGCHLD as u64;
             // SAFETY: as above.
@@ -198,7 +198,7 @@ pub(super) fn fork_into(namespaces: libc::c_int, cgroup: Option<&OwnedFd>) -> io
     }
 }
 
-/// Goes to a folder as the root of everything, and lets the old one go: nothing of it can be reached any more.
+/// Makes a folder the root, and detaches the old root: nothing of it can be reached any more.
 pub(super) fn pivot(new_root: &Path) -> io::Result<()> {
     rustix::process::chdir(new_root)?;
     let here = c".".as_ptr();
@@ -210,7 +210,7 @@ pub(super) fn pivot(new_root: &Path) -> io::Result<()> {
     Ok(rustix::process::chdir("/")?)
 }
 
-/// Executes the program behind a descriptor. Comes back only with an error.
+/// Executes the program behind a descriptor. Returns only with an error.
 pub(super) fn execute(program: &OwnedFd, arguments: &[CString], environment: &[CString]) -> io::Error {
     let pointers = |strings: &[CString]| -> Vec<*const libc::c_char> {
         strings.iter().map(|string| string.as_ptr()).chain([std::ptr::null()]).collect()

@@ -1,4 +1,4 @@
-//! The cgroups of a box: made before it, joined by itself, removed after it.
+//! The cgroups of a box: the keeper makes and removes them, the box joins them.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -11,14 +11,14 @@ use cofferdam_protocol::keeper::{Cgroup, Step};
 
 use super::calls::{Outcome, Tried};
 
-/// How long the kernel may take to notice that nobody is left in one.
+/// How long the kernel may take to see that a cgroup is empty.
 const EMPTYING: Duration = Duration::from_secs(2);
 
 pub(super) struct Cgroups {
     folders: Vec<String>,
-    /// Of the first version: a process that writes to it is in it. (To be moved by somebody else costs milliseconds.)
+    /// Of the first version: a process joins by writing to it. (Being moved by another process costs milliseconds.)
     tasks: Vec<File>,
-    /// Of the second version: a process is born in it.
+    /// Of the second version: a process starts in it.
     second: Option<OwnedFd>,
 }
 
@@ -40,11 +40,11 @@ impl Cgroups {
         self.folders.push(cgroup.folder.clone());
         // The box reads its own counters.
         let seen = fs::set_permissions(folder, fs::Permissions::from_mode(0o755));
-        seen.tried(Step::Cgroups, || format!("show the cgroup {}", cgroup.folder))?;
+        seen.tried(Step::Cgroups, || format!("make the cgroup {} readable", cgroup.folder))?;
         for (file, value) in &cgroup.settings {
             let what = || format!("set {file} of {} to {value}", cgroup.folder);
             match write(&folder.join(file), value) {
-                // Swap accounting may be off; then there is no swap to keep it from either.
+                // Swap accounting may be off; then there is no swap to limit either.
                 Err(error) if error.kind() == io::ErrorKind::NotFound && file.contains("sw") => Ok(()),
                 other => other,
             }
@@ -64,7 +64,7 @@ impl Cgroups {
         self.second.as_ref()
     }
 
-    /// This process, and all that it starts.
+    /// Joins with this process, and all that it starts.
     pub(super) fn join(&self) -> Outcome {
         for mut tasks in &self.tasks {
             tasks.write_all(b"0").tried(Step::Cgroups, || "join a cgroup".to_owned())?;
@@ -72,7 +72,7 @@ impl Cgroups {
         Ok(())
     }
 
-    /// Whether the kernel killed for memory in it.
+    /// Whether the kernel killed a process in it for memory.
     pub(super) fn has_starved(&self) -> bool {
         let kills = |text: String| text.lines().find_map(|line| line.strip_prefix("oom_kill ")?.trim().parse().ok());
         let counters = self.folders.iter().flat_map(|folder| {
@@ -81,7 +81,7 @@ impl Cgroups {
         counters.flatten().filter_map(kills).any(|count: u64| count > 0)
     }
 
-    /// Nobody may be left in them but for a moment.
+    /// Their last processes must have ended, or be about to.
     pub(super) fn remove(&self) {
         for folder in &self.folders {
             let mut waited = Duration::ZERO;
@@ -95,7 +95,7 @@ impl Cgroups {
     }
 }
 
-/// Files of the kernel's are written at once or not at all, and never made.
+/// Kernel files take one write, and are never created.
 fn write(file: &Path, value: &str) -> io::Result<()> {
     OpenOptions::new().write(true).open(file)?.write_all(value.as_bytes())
 }

@@ -1,5 +1,5 @@
-//! What a sandbox must not have: more resources than it was given, signals that others set, privileges, capabilities that
-//! no program in it needs, and calls by which kernels were broken out of.
+//! What a sandbox must not have: more resources than it was given, inherited signal settings, privileges, capabilities that
+//! no program in it needs, and system calls known from sandbox escapes.
 
 use cofferdam_protocol::keeper::{Plan, Step};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -11,15 +11,13 @@ use super::seccomp::{self, MemoryKeeper};
 /// FSETID, KILL, SETGID, SETUID, NET_BIND_SERVICE, SYS_CHROOT.
 const CAPABILITIES: u64 = 1 << 0 | 1 << 1 | 1 << 3 | 1 << 4 | 1 << 5 | 1 << 6 | 1 << 7 | 1 << 10 | 1 << 18;
 
-/// Open files that PID 1 has room for, where nobody says how many.
+/// Open files of PID 1 by default.
 const OPEN_FILES: u64 = 1 << 20;
 
-/// Of a core dump: too small for a file, and the one number at which the kernel does not call the host's crash handler either,
-/// which it would, as root, at zero.
+/// The size of a core dump: too small for a file. At zero, the kernel would still call the host's crash handler, as root.
 const NO_CORE: u64 = 1;
 
-/// What a box may have of those things that the kernel also counts as its maker's, of which a user has few (128 watchers by
-/// default): so that it cannot take all.
+/// How much a box may take of what the kernel also counts for the user who made it (128 watchers by default): never all.
 const SHARED_COUNTS: [(&str, u64); 2] = [("max_inotify_instances", 32), ("max_inotify_watches", 32768)];
 
 const CAPABILITY_VERSION: u32 = 0x2008_0522;
@@ -34,21 +32,21 @@ pub(super) fn confine(plan: &Plan) -> Outcome {
     let told = check_int(unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) });
     told.tried(Step::Confinement, || "give up new privileges".to_owned())?;
     drop_capabilities()?;
-    let watched = plan.setup.bounds.memory_bytes > 0;
+    let watched = plan.watched_memory > 0;
     let memory = if watched { MemoryKeeper::Guest } else { MemoryKeeper::Kernel };
     seccomp::install(memory).tried(Step::Confinement, || "filter system calls".to_owned())
 }
 
-/// Early, while `/proc` is the machine's own and may be written: these numbers are the box's namespaces'.
+/// Early, while the machine's `/proc` is still mounted and writable: these numbers belong to the box's namespaces.
 pub(super) fn share_counts(plan: &Plan) {
-    // A kernel that does not count them has nothing to share.
+    // A kernel that does not count them has no limit to set.
     let set = |name: &str, count: u64| std::fs::write(format!("/proc/sys/{name}"), count.to_string());
     for (name, count) in SHARED_COUNTS {
         let _ = set(&format!("user/{name}"), count);
     }
-    let watched = plan.setup.bounds.memory_bytes;
+    let watched = plan.watched_memory;
     if watched > 0 {
-        // In pages, of segments that nobody need have mapped: the guest would not see them.
+        // In pages, of segments that no process has to map: the guest could not see them.
         let _ = set("kernel/shmall", watched / 4 / rustix::param::page_size() as u64);
     }
 }
@@ -58,7 +56,7 @@ fn limit(resource: Resource, count: u64) -> Outcome {
     setrlimit(resource, limit).tried(Step::Confinement, || format!("limit {resource:?} to {count}"))
 }
 
-/// As a new login has them, whatever the host's program ignores or blocks.
+/// Signals as in a new login, whatever the host's program ignores or blocks.
 fn reset_signals() {
     // SAFETY: this process's own dispositions and mask; it has one thread.
     unsafe {

@@ -1,10 +1,10 @@
-//! The end of a box: its cgroups, its claim and its folder go, in an order in which nobody ever finds half of it alive.
+//! The end of a box: its cgroups, its claim and its folder are removed, in an order in which no program finds half of it.
 
 use std::fs::{self, File};
 use std::io;
 use std::path::Path;
 
-use cofferdam_protocol::keeper::{BOXES, CLAIMS, CLAIMS_LOCK, OBITUARIES, Obituary, TRASH};
+use cofferdam_protocol::keeper::{BOXES, CLAIMS, CLAIMS_LOCK, EXIT_RECORDS, ExitRecord, TRASH};
 use rustix::fs::{FlockOperation, flock};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
@@ -14,22 +14,22 @@ use super::ids::Ids;
 use super::removal::remove;
 use super::watch::Fate;
 
-/// Leaves nothing of a box that has ended.
-pub(super) fn bury(folder: &Path, fate: Fate, cgroups: &Cgroups, ids: &Ids) {
+/// Removes all that is left of a box that has ended.
+pub(super) fn clean_up(folder: &Path, fate: Fate, cgroups: &Cgroups, ids: &Ids) {
     let oom = cgroups.has_starved();
     cgroups.remove();
     let (Some(handle), Some(state)) = (folder.file_name(), folder.ancestors().nth(2)) else { return };
     if let Fate::Exited(exit_code) = fate
         && exit_code != 0
     {
-        let _ = fs::write(state.join(OBITUARIES).join(handle), Obituary { exit_code, oom }.to_bytes());
+        let _ = fs::write(state.join(EXIT_RECORDS).join(handle), ExitRecord { exit_code, oom }.to_bytes());
     }
     let _ = release_claim(state, Path::new(handle));
     let trash = state.join(TRASH).join(handle);
     if fs::rename(state.join(BOXES).join(handle), &trash).is_err() {
         return;
     }
-    // Whoever waits for the end need not wait for the last file: from here on there is nothing to be found.
+    // Programs that wait for the end need not wait for the last file: from here on nothing can be found.
     // SAFETY: this process has one thread.
     if unsafe { libc::fork() } == 0 {
         let _ = rustix::process::chdir("/");
@@ -37,7 +37,7 @@ pub(super) fn bury(folder: &Path, fate: Fate, cgroups: &Cgroups, ids: &Ids) {
     }
 }
 
-/// Removes the links to a box. One remover at a time: the link may have become another's between a look and the removal.
+/// Removes the claims on a box. One remover at a time: between a look and the removal, a claim may pass to another box.
 fn release_claim(state: &Path, handle: &Path) -> io::Result<()> {
     let lock = File::open(state.join(CLAIMS_LOCK))?;
     flock(&lock, FlockOperation::LockExclusive)?;
@@ -49,12 +49,12 @@ fn release_claim(state: &Path, handle: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// `guest sweep <folder>`: removes a folder of a box that is no more, whoever its files belong to.
+/// `guest sweep <folder>`: removes the folder of a box that has ended, whoever owns its files.
 pub(crate) fn sweep(folder: &str) -> io::Result<()> {
     remove_tree(Path::new(folder), &Ids::here())
 }
 
-/// Files of users that only a box knows are removed as its root.
+/// Files of users that exist only in a box are removed as its root.
 fn remove_tree(folder: &Path, ids: &Ids) -> io::Result<()> {
     let outcome = remove(folder);
     match (&outcome, ids) {

@@ -1,5 +1,5 @@
-//! The `/etc` of a box on the machine's own programs: what programs need to run, and nothing that says anything about the
-//! machine, its people or its secrets. What is not known to be harmless is not seen.
+//! The `/etc` of a box that uses the machine's own programs: what programs need to run, and nothing about the machine, its
+//! users or its secrets. Only files known to be harmless are copied.
 
 use std::collections::hash_map::DefaultHasher;
 use std::ffi::OsStr;
@@ -18,7 +18,7 @@ use super::removal::remove;
 /// Where copies are in the state folder.
 const FOLDER: &str = "etc";
 
-/// What programs look up and nobody keeps a secret in.
+/// What programs look up, and what holds no secrets.
 const SEEN: [&str; 61] = [
     "ImageMagick-6",
     "R",
@@ -83,7 +83,7 @@ const SEEN: [&str; 61] = [
     "xdg",
 ];
 
-/// Below what is seen, these are not.
+/// Left out below the paths above.
 const UNSEEN: [&str; 3] = ["ssl/private", "pki/tls/private", "pki/nssdb"];
 
 fn is_seen(name: &str) -> bool {
@@ -92,10 +92,10 @@ fn is_seen(name: &str) -> bool {
     SEEN.contains(&name) || is_python()
 }
 
-/// A folder with all that is seen of the machine's `/etc`, and with its own of what names people and machines.
+/// A folder with the visible part of the machine's `/etc`, and its own files for users and host names.
 ///
-/// It is a copy, kept in the state folder for as long as `/etc` is what it was: what the machine puts there later, no box sees.
-/// Everybody may read all that is in it, so that it may belong to root of a box. `name` is nobody else's.
+/// It is a copy in the state folder, reused until `/etc` changes: a box does not see later changes. All of it is readable by
+/// everybody, so a box's root may own it. `name` must be unique.
 pub(super) fn copy(state: &Path, name: &OsStr) -> io::Result<PathBuf> {
     let kept = state.join(FOLDER).join(generation()?);
     if kept.exists() {
@@ -105,14 +105,14 @@ pub(super) fn copy(state: &Path, name: &OsStr) -> io::Result<PathBuf> {
     fs::create_dir_all(&draft)?;
     fill(Path::new("/etc"), &draft)?;
     match renameat_with(CWD, &draft, CWD, &kept, RenameFlags::NOREPLACE) {
-        // Somebody else was quicker.
+        // Another keeper was faster.
         Err(Errno::EXIST) => remove(&draft)?,
         other => other?,
     }
     Ok(kept)
 }
 
-/// Another for every change of `/etc`, of what is seen of it, and of us.
+/// Changes with `/etc`, with what is visible of it, and with this program.
 fn generation() -> io::Result<String> {
     let mut hasher = DefaultHasher::new();
     (env!("CARGO_PKG_VERSION"), SEEN).hash(&mut hasher);
@@ -152,7 +152,7 @@ fn fill(etc: &Path, target: &Path) -> io::Result<()> {
     fs::set_permissions(target, Permissions::from_mode(0o755))
 }
 
-/// What not everybody may read is left out.
+/// Leaves out what is not readable by everybody.
 fn copy_tree(from: &Path, to: &Path, unseen: &[PathBuf]) -> io::Result<()> {
     let Ok(metadata) = fs::symlink_metadata(from) else { return Ok(()) };
     let may_everybody = |bits: u32| metadata.mode() & bits == bits;
@@ -170,7 +170,7 @@ fn copy_tree(from: &Path, to: &Path, unseen: &[PathBuf]) -> io::Result<()> {
     Ok(())
 }
 
-/// Accounts of the system itself: who works on the machine is nobody's business.
+/// System accounts only: a box does not learn who uses the machine.
 fn system_accounts(text: &str) -> String {
     let is_system = |line: &&str| {
         let id = line.split(':').nth(2).and_then(|id| id.parse::<u32>().ok());
@@ -179,7 +179,7 @@ fn system_accounts(text: &str) -> String {
     text.lines().filter(is_system).flat_map(|line| [line, "\n"]).collect()
 }
 
-/// Groups as they are, but not who is in them.
+/// Groups without their members.
 fn without_members(groups: &str) -> String {
     let bare = |line: &str| line.rsplit_once(':').map(|(group, _)| format!("{group}:\n"));
     groups.lines().filter_map(bare).collect()

@@ -1,6 +1,6 @@
-//! Who is who: how the users of a box are seen from outside of it.
+//! User ids: how the users of a box map to users of the machine.
 //!
-//! Root of the machine is never root of a box: it maps to a high range that nobody else has. An ordinary user maps to
+//! Root of the machine is never root of a box: it maps to a high range that nothing else uses. An ordinary user maps to
 //! root alone, or with the range that `/etc/subuid` gives it.
 
 use std::fs;
@@ -11,7 +11,7 @@ use cofferdam_protocol::keeper::Step;
 
 use super::calls::{Outcome, Tried};
 
-/// Where the users of boxes are, when root of the machine makes them.
+/// The first uid of boxes that root of the machine makes.
 const BASE: u32 = 1_500_000_000;
 
 /// How many users a box has.
@@ -21,16 +21,16 @@ const CAP_SYS_ADMIN: u32 = 21;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Ids {
-    /// Of the whole machine's: root of a box is `BASE`.
+    /// Root of the machine makes it: root of the box is `BASE`.
     HighRange,
-    /// An ordinary user's own, and those it was given.
+    /// An ordinary user, with a range from `/etc/subuid`.
     Subordinate { users: (u32, u32), groups: (u32, u32) },
-    /// An ordinary user's own.
+    /// An ordinary user alone.
     Single,
 }
 
 impl Ids {
-    /// What this process may give.
+    /// What this process may map.
     pub(super) fn here() -> Ids {
         if is_root_of_machine() {
             return Ids::HighRange;
@@ -44,7 +44,7 @@ impl Ids {
         }
     }
 
-    /// Where root of a box is; `None` where it is whoever asks.
+    /// The uid of a box's root; `None` where it is the calling user.
     pub(super) fn root(&self) -> Option<u32> {
         (*self == Ids::HighRange).then_some(BASE)
     }
@@ -54,7 +54,7 @@ impl Ids {
         *self != Ids::Single
     }
 
-    /// Writes the maps of a process in a new user namespace; gives what became of it.
+    /// Writes the id maps of a process in a new user namespace; returns what it got.
     pub(super) fn give(self, pid: i32) -> Outcome<Ids> {
         let write = |file: &str, text: String| {
             fs::write(format!("/proc/{pid}/{file}"), &text).tried(Step::Ids, || format!("write {text:?} to {file}"))
@@ -85,7 +85,7 @@ fn own() -> (u32, u32) {
     (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw())
 }
 
-/// Not root of a container, which has another view of who is who, or lacks the right to mount.
+/// False for root of a container, which has other id maps, or may not mount.
 fn is_root_of_machine() -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
@@ -105,7 +105,7 @@ fn name_of(uid: u32) -> Option<String> {
     })
 }
 
-/// First and count of the range that a user was given.
+/// First id and length of a user's range.
 fn subordinate(file: &str, uid: u32, name: Option<&str>) -> Option<(u32, u32)> {
     file.lines().find_map(|line| {
         let mut fields = line.split(':');

@@ -1,5 +1,5 @@
-//! Places in the root that is being built. An image may have any link in it: none leads out of it to the machine's own
-//! files, because every step is resolved as if the new root were the only one.
+//! Folders in the root that is being built. An image may hold any symbolic link: none leads to the machine's own files,
+//! because every step is resolved inside the new root.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -13,7 +13,7 @@ use super::root::NEW;
 pub(super) struct Place(OwnedFd);
 
 impl Place {
-    /// The folder at an absolute path; what is missing of it is made.
+    /// The folder at an absolute path; missing parts are made.
     pub(super) fn at(path: &str) -> io::Result<Place> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root = openat(CWD, NEW, flags, Mode::empty())?;
@@ -39,7 +39,7 @@ impl Place {
         format!("/proc/self/fd/{}", self.0.as_raw_fd())
     }
 
-    /// A path below it, where no image has put anything.
+    /// A path below it that no image can have put a link at.
     pub(super) fn below(&self, name: &str) -> String {
         Path::new(&self.path()).join(name).to_string_lossy().into_owned()
     }

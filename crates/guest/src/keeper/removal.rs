@@ -1,7 +1,8 @@
-//! The removal of a folder that somebody in a box filled: however deep, however long its names, whatever its modes.
+//! Removes a folder that commands in a box filled: however deep, however long its names, whatever its modes.
 //!
 //! No path is ever built from what is in it, and nothing recurses: a folder within a folder is moved up to the top, so that
-//! what is left is never deeper than two. Others may be at the same work: what is gone meanwhile is as good as removed.
+//! what is left is never deeper than two. Another process may remove the same folder: a missing entry
+//! counts as removed.
 
 use std::ffi::{CStr, CString};
 use std::io;
@@ -12,7 +13,7 @@ use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags, RenameFlags, chmodat, openat, 
 use rustix::io::Errno;
 use rustix::path::Arg;
 
-/// As `rm -rf`. What cannot be removed is left, and the rest goes; the first failure is told.
+/// Like `rm -rf`: removes what it can, and returns the first failure.
 pub(super) fn remove(path: &Path) -> io::Result<()> {
     let removed = match unlinkat(CWD, path, AtFlags::empty()) {
         Err(Errno::ISDIR) => {
@@ -41,7 +42,7 @@ fn clear(top: &OwnedFd) -> rustix::io::Result<()> {
     outcome
 }
 
-/// Removes a folder in the top one; what folders it has in it come to wait beside it.
+/// Removes a folder in the top one; its subfolders are moved beside it first.
 fn empty(top: &OwnedFd, name: &CStr, waiting: &mut Vec<CString>, moved: &mut u64) -> rustix::io::Result<()> {
     let folder = open(top, name)?;
     let mut outcome = Ok(());
@@ -56,20 +57,20 @@ fn empty(top: &OwnedFd, name: &CStr, waiting: &mut Vec<CString>, moved: &mut u64
 }
 
 fn move_up(folder: &OwnedFd, name: &CStr, top: &OwnedFd, moved: &mut u64) -> rustix::io::Result<CString> {
-    // To change what is above a folder is to write to it.
+    // Moving a folder changes its `..`, which takes write permission on it.
     chmodat(folder, name, Mode::RWXU, AtFlags::empty())?;
     loop {
         *moved += 1;
         let place = CString::new(format!("moved-{moved}")).map_err(|_| Errno::INVAL)?;
         match renameat_with(folder, name, top, &place, RenameFlags::NOREPLACE) {
-            // Somebody has called one so.
+            // The name is taken.
             Err(Errno::EXIST) => continue,
             other => return other.map(|()| place),
         }
     }
 }
 
-/// Overlays leave folders that their owner may not read.
+/// Overlays leave folders that even their owner cannot read.
 fn open(at: impl AsFd, name: impl Arg + Copy) -> rustix::io::Result<OwnedFd> {
     chmodat(&at, name, Mode::RWXU, AtFlags::empty())?;
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;

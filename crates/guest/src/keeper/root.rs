@@ -1,7 +1,7 @@
 //! The root of a box: an overlay over its layers, or a private root with the machine's own programs in it.
 //!
-//! Works in the scratch folder, a small file system in memory that nobody else sees: `l/` and `b/` are lower folders, `s`
-//! is where what the box writes is kept, `new` becomes its root.
+//! Works in the scratch folder, a small private file system in memory: `l/` and `b/` are lower folders, `s` holds what the
+//! box writes, `new` becomes its root.
 
 use std::fs;
 use std::io;
@@ -35,13 +35,13 @@ const PRIVATE: [(&str, u32); 13] = [
     ("workspace", 0o755),
 ];
 
-/// What a box on the machine's own programs may write to below `/usr/local`, as far as the machine has it.
+/// Folders below `/usr/local` that a box on the machine's own programs may write to, where the machine has them.
 const LOCAL: [&str; 5] = ["bin", "lib", "share", "include", "etc"];
 
-/// Goes to a scratch folder with all sources at their places.
-pub(super) fn set_the_stage(sources: Vec<Source>) -> Outcome {
-    mount("", "/", "", MS_REC | MS_SLAVE, "").tried(Step::Mounts, || "keep mounts from spreading".to_owned())?;
-    // Over a folder that every machine has: what is needed of it is already held by its descriptor.
+/// Enters a scratch folder with all sources attached.
+pub(super) fn enter_scratch(sources: Vec<Source>) -> Outcome {
+    mount("", "/", "", MS_REC | MS_SLAVE, "").tried(Step::Mounts, || "make mounts private".to_owned())?;
+    // Over a folder that every machine has: we hold descriptors of what we need below it.
     let scratch = "/usr";
     mount("tmpfs", scratch, "tmpfs", MS_NOSUID | MS_NODEV, "mode=755,size=16m")
         .tried(Step::Mounts, || "make a scratch folder".to_owned())?;
@@ -57,7 +57,7 @@ pub(super) fn build(plan: &Plan) -> Outcome {
     if let Storage::Memory(bytes) = plan.storage {
         fs::create_dir("s").tried(Step::Mounts, || "make s".to_owned())?;
         mount("tmpfs", "s", "tmpfs", MS_NOSUID | MS_NODEV, &format!("mode=755,size={bytes}"))
-            .tried(Step::Mounts, || "keep in memory what is written".to_owned())?;
+            .tried(Step::Mounts, || "mount memory for what is written".to_owned())?;
     }
     match &plan.root {
         Root::Layers(layers) => {
@@ -77,13 +77,13 @@ fn overlay(lower: &str, name: &str, target: &str) -> Outcome {
     let options = |more: &str| format!("{more}lowerdir={lower},upperdir={upper},workdir={work}");
     let flags = MS_NOSUID | MS_NODEV;
     match mount("overlay", target, "overlay", flags, &options("userxattr,volatile,")) {
-        // Kernels before 5.10 do not know that it need not be synced; it is gone with the box.
+        // Kernels before 5.10 have no `volatile`; it only saves a sync of what is removed with the box.
         Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
             mount("overlay", target, "overlay", flags, &options("userxattr,"))
         }
         other => other,
     }
-    .tried(Step::Overlay, || format!("lay what is written over {lower}"))
+    .tried(Step::Overlay, || format!("mount an overlay over {lower}"))
 }
 
 /// The machine's own programs, and nothing else of it.
@@ -98,7 +98,7 @@ fn private_root(links: &[(String, String)]) -> Outcome {
         }
     }
     for (name, target) in links {
-        // One that is there from before is as good.
+        // It may exist already.
         let _ = symlink(target, Path::new("s/up/usr/local/bin").join(name));
     }
     for name in HOST_FOLDERS {
@@ -126,7 +126,7 @@ fn private_root(links: &[(String, String)]) -> Outcome {
     Ok(())
 }
 
-/// Makes one unless it is there, and gives it exactly this mode.
+/// Makes a folder if it is missing, and sets exactly this mode.
 pub(super) fn make_dir(path: impl AsRef<Path>, mode: u32) -> io::Result<()> {
     let path = path.as_ref();
     match fs::create_dir(path) {
@@ -135,7 +135,7 @@ pub(super) fn make_dir(path: impl AsRef<Path>, mode: u32) -> io::Result<()> {
     }
 }
 
-/// Mounts what comes besides. Last, so that it is there whatever the root is.
+/// Mounts further folders. Last, so that nothing of the root covers them.
 pub(super) fn mount_folders(folders: &[Folder]) -> Outcome {
     for (number, folder) in folders.iter().enumerate() {
         let place = Place::at(&folder.at).tried(Step::Mounts, || format!("make {}", folder.at))?;
@@ -152,7 +152,7 @@ pub(super) fn mount_folders(folders: &[Folder]) -> Outcome {
     Ok(())
 }
 
-/// Lets nobody write to the root itself. What is mounted in it is not touched.
+/// Makes the root itself read-only. Mounts in it stay as they are.
 pub(super) fn seal(root: &Root) -> Outcome {
     let mut sealed = vec!["/".to_owned()];
     if matches!(root, Root::Host { .. }) {

@@ -1,8 +1,8 @@
 //! The filter of system calls: as container engines have it, by number and by the arguments that matter.
 //!
-//! Refused are calls that reach beyond the box (mounts, namespaces, keys, kernel modules, clocks, other processes'
-//! memory), those that kernels were broken with (io_uring, userfaultfd, bpf), and all that are newer than this list: a
-//! program takes them for missing and does without.
+//! It refuses calls that reach beyond the box (mounts, namespaces, keys, kernel modules, clocks, other processes'
+//! memory), those common in kernel exploits (io_uring, userfaultfd, bpf), and all that are newer than this list:
+//! programs take them for missing and fall back.
 
 use std::io;
 
@@ -30,7 +30,7 @@ const OWN_ARCHITECTURE: u32 = 0xC000_003E;
 #[cfg(target_arch = "aarch64")]
 const OWN_ARCHITECTURE: u32 = 0xC000_00B7;
 
-/// `mseal`: what came after it was not looked at.
+/// `mseal`: later calls were not reviewed.
 const NEWEST: u32 = 462;
 
 const REFUSED: &[c_long] = &[
@@ -111,19 +111,19 @@ const REFUSED: &[c_long] = &[
     libc::SYS_ustat,
 ];
 
-/// Memory that no process need have mapped, so that nobody but a cgroup sees it: `memfd_secret` is the second.
+/// Memory that no process has to map, so that only a cgroup counts it: `memfd_secret` is the second.
 const UNSEEN_MEMORY: [c_long; 2] = [libc::SYS_memfd_create, 447];
 
-/// Who sees to it that a box takes no more memory than it may.
+/// What enforces the memory limit of a box.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum MemoryKeeper {
-    /// A cgroup, or nobody because there is no limit.
+    /// A cgroup, or nothing because there is no limit.
     Kernel,
-    /// PID 1, which sees what processes have mapped.
+    /// PID 1, which counts only what processes have mapped.
     Guest,
 }
 
-/// Personalities that change nothing of the kernel's own protection; the last one is a question.
+/// Personalities that weaken no protection of the kernel; the last one only asks.
 const PERSONALITIES: [u32; 5] = [0, 8, 0x2_0000, 0x2_0008, u32::MAX];
 
 const NAMESPACES: u32 = (libc::CLONE_NEWUSER
@@ -139,7 +139,7 @@ const NAMESPACES: u32 = (libc::CLONE_NEWUSER
 /// Others may lead out of the network namespace: vsock reaches the hypervisor.
 const FAMILIES: [i32; 4] = [libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK];
 
-/// Of `ioctl`: they type into a terminal as if its user had.
+/// Requests of `ioctl` that type into a terminal as if its user had.
 const TERMINAL_INJECTION: [u32; 2] = [0x5412, 0x541C];
 
 fn step(code: u16, value: u32) -> sock_filter {
@@ -151,7 +151,7 @@ fn branch(code: u16, value: u32, yes: usize, no: usize) -> sock_filter {
     sock_filter { code, jt: yes as u8, jf: no as u8, k: value }
 }
 
-/// What to do about one call, by one of its arguments. Falls through where it is another call.
+/// Decides on one call by one of its arguments. Falls through for other calls.
 fn examine(program: &mut Vec<sock_filter>, call: c_long, index: u32, verdict: Vec<sock_filter>) {
     program.push(branch(EQUAL, call as u32, 0, verdict.len() + 1));
     program.push(step(LOAD, argument(index)));
@@ -176,7 +176,7 @@ fn program(memory: MemoryKeeper) -> Vec<sock_filter> {
         // Another architecture's calls have other numbers.
         step(RETURN, KILL),
         step(LOAD, NUMBER),
-        // Also all of the x32 kind, which have a high bit.
+        // x32 calls too, which have a high bit set.
         branch(AT_LEAST, NEWEST + 1, 0, 1),
         step(RETURN, refuse(libc::ENOSYS)),
     ];
@@ -205,7 +205,7 @@ fn program(memory: MemoryKeeper) -> Vec<sock_filter> {
     program
 }
 
-/// Puts the filter on this process and all that it starts. It must have given up new privileges.
+/// Installs the filter for this process and all that it starts. `no_new_privs` must be set.
 pub(super) fn install(memory: MemoryKeeper) -> io::Result<()> {
     let mut steps = program(memory);
     let filter = sock_fprog { len: steps.len() as u16, filter: steps.as_mut_ptr() };
@@ -219,7 +219,7 @@ pub(super) fn install(memory: MemoryKeeper) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    /// What the filter says to a call, as the kernel would run it.
+    /// The filter's answer to a call, as the kernel would compute it.
     fn verdict(number: u32, arguments: [u32; 2]) -> u32 {
         verdict_of(&program(MemoryKeeper::Kernel), number, arguments)
     }

@@ -1,7 +1,7 @@
-//! What the root of a box is made of: copies of mounts, which are nowhere until the box puts them to their places.
+//! What the root of a box is made of: detached copies of mounts, which the box attaches.
 //!
-//! Root of the machine gathers them outside, where they can be given another view of who owns them, and hands them in; for
-//! an ordinary user the box does it itself, in its own namespaces.
+//! Root of the machine gathers them outside, where it can map their owners, and sends them in; for an ordinary user the box
+//! gathers them itself, in its own namespaces.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -22,7 +22,7 @@ use super::etc;
 /// The machine's own folders that a box on the host's root sees.
 pub(super) const HOST_FOLDERS: [&str; 8] = ["usr", "etc", "bin", "sbin", "lib", "lib32", "lib64", "libx32"];
 
-/// Where in a box's folder what it writes is kept; its own root owns it.
+/// The part of a box's folder that holds what it writes; the box's root owns it.
 pub(super) const STORE: &str = "box";
 
 /// A tree, and the place it gets in the scratch folder.
@@ -31,7 +31,7 @@ pub(super) struct Source {
     pub(super) tree: OwnedFd,
 }
 
-/// All sources of a plan. `ids` is the box's user namespace, where there is one outside of which this is called.
+/// All sources of a plan. `ids` is the box's user namespace, when called from outside of it.
 pub(super) fn gather(plan: &Plan, folder: &Path, ids: Option<&OwnedFd>) -> Outcome<Vec<Source>> {
     let mut sources = Vec::new();
     let mut add = |place: String, tree: OwnedFd| sources.push(Source { place, tree });
@@ -48,11 +48,11 @@ pub(super) fn gather(plan: &Plan, folder: &Path, ids: Option<&OwnedFd>) -> Outco
                     continue;
                 }
                 if name == "etc" {
-                    // A copy that has no secrets in it: it may belong to the box.
+                    // A copy without secrets: the box may own it.
                     add(format!("l/{name}"), lower(etc_of(folder)?, ids)?);
                     continue;
                 }
-                // With no other view of who owns what: files for root's eyes only stay so.
+                // Without mapped owners: files that only root may read stay so.
                 match lower(&path, None) {
                     Ok(tree) => add(format!("l/{name}"), tree),
                     // Mounts below it may not be taken away in another user namespace: it comes as a whole, and cannot
@@ -82,25 +82,26 @@ fn etc_of(folder: &Path) -> Outcome<PathBuf> {
     let nowhere = io::Error::from_raw_os_error(libc::EINVAL);
     let places = folder.ancestors().nth(2).zip(folder.file_name());
     let copied = places.map_or(Err(nowhere), |(state, name)| etc::copy(state, name));
-    copied.tried(Step::Sources, || "copy what is seen of /etc".to_owned())
+    copied.tried(Step::Sources, || "copy the visible part of /etc".to_owned())
 }
 
 fn lower(path: impl AsRef<Path>, ids: Option<&OwnedFd>) -> Outcome<OwnedFd> {
     let path = path.as_ref();
-    let tree = clone_tree(path, Depth::Alone).tried(Step::Sources, || format!("take {}", path.display()))?;
+    let tree =
+        clone_tree(path, Depth::Alone).tried(Step::Sources, || format!("copy the mount of {}", path.display()))?;
     let attributes = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOSUID;
     if ids.is_some() && set_attributes(&tree, attributes, ids, Depth::Alone).is_ok() {
         return Ok(tree);
     }
-    // A file system that knows no other view of who owns what: root's files are nobody's in the box.
+    // The file system has no id-mapped mounts: root's files belong to `nobody` in the box.
     let set = set_attributes(&tree, attributes, None, Depth::Alone);
     set.tried(Step::Sources, || format!("make {} read-only", path.display()))?;
     Ok(tree)
 }
 
 fn whole(path: &Path) -> Outcome<OwnedFd> {
-    let tree =
-        clone_tree(path, Depth::WithMounts).tried(Step::Sources, || format!("take all of {}", path.display()))?;
+    let tree = clone_tree(path, Depth::WithMounts)
+        .tried(Step::Sources, || format!("copy the mounts of {}", path.display()))?;
     let attributes = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOSUID;
     let set = set_attributes(&tree, attributes, None, Depth::WithMounts);
     set.tried(Step::Sources, || format!("make all of {} read-only", path.display()))?;
@@ -108,13 +109,14 @@ fn whole(path: &Path) -> Outcome<OwnedFd> {
 }
 
 fn writable(path: &Path, ids: Option<&OwnedFd>) -> Outcome<OwnedFd> {
-    let tree = clone_tree(path, Depth::Alone).tried(Step::Sources, || format!("take {}", path.display()))?;
+    let tree =
+        clone_tree(path, Depth::Alone).tried(Step::Sources, || format!("copy the mount of {}", path.display()))?;
     let set = set_attributes(&tree, MOUNT_ATTR_NODEV | MOUNT_ATTR_NOSUID, ids, Depth::Alone);
-    set.tried(Step::Sources, || format!("take {} without devices", path.display()))?;
+    set.tried(Step::Sources, || format!("copy the mount of {} without devices", path.display()))?;
     Ok(tree)
 }
 
-/// Puts all to their places below the current folder.
+/// Attaches all of them below the current folder.
 pub(super) fn place(sources: Vec<Source>) -> Outcome {
     for Source { place, tree } in sources {
         let metadata = rustix::fs::fstat(&tree).tried(Step::Sources, || format!("look at {place}"))?;
@@ -124,14 +126,14 @@ pub(super) fn place(sources: Vec<Source>) -> Outcome {
             return Err(std::io::Error::from_raw_os_error(libc::ENOTDIR)).tried(Step::Sources, what);
         }
         std::fs::create_dir_all(&place).tried(Step::Sources, || format!("make {place}"))?;
-        attach(&tree, &place).tried(Step::Sources, || format!("put a tree to {place}"))?;
+        attach(&tree, &place).tried(Step::Sources, || format!("attach a tree at {place}"))?;
     }
     Ok(())
 }
 
-/// Hands sources to a process that waits in [`hear`].
+/// Sends sources to a process that waits in [`hear`].
 pub(super) fn send(socket: BorrowedFd<'_>, sources: &[Source]) -> Outcome {
-    let handing = |place: &str| format!("hand {place} to the box");
+    let handing = |place: &str| format!("send {place} to the box");
     for Source { place, tree } in sources {
         let descriptors = [tree.as_fd()];
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
@@ -143,7 +145,7 @@ pub(super) fn send(socket: BorrowedFd<'_>, sources: &[Source]) -> Outcome {
     Ok(())
 }
 
-/// What a keeper says to its box.
+/// A message of the keeper to its box.
 pub(super) enum Heard {
     Source(Source),
     /// There are no more.
@@ -152,13 +154,13 @@ pub(super) enum Heard {
     Nothing,
 }
 
-/// Waits for what the keeper says next.
+/// Waits for the keeper's next message.
 pub(super) fn hear(socket: BorrowedFd<'_>) -> Outcome<Heard> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
     let mut text = [0; 64];
     let received = recvmsg(socket, &mut [IoSliceMut::new(&mut text)], &mut control, RecvFlags::CMSG_CLOEXEC);
-    let count = received.tried(Step::Sources, || "hear from the keeper".to_owned())?.bytes;
+    let count = received.tried(Step::Sources, || "receive from the keeper".to_owned())?.bytes;
     for message in control.drain() {
         if let RecvAncillaryMessage::ScmRights(mut descriptors) = message
             && let Some(tree) = descriptors.next()

@@ -13,17 +13,17 @@ use super::root::make_dir;
 
 const QUIET: libc::c_ulong = MS_NOSUID | MS_NODEV | MS_NOEXEC;
 
-/// Of `/proc`: may be read, and not written.
+/// Read-only parts of `/proc`.
 const READ_ONLY: [&str; 5] = ["sys", "sysrq-trigger", "irq", "bus", "fs"];
 
-/// Of `/proc`: files and folders that tell of the machine.
+/// Hidden parts of `/proc`, which describe the machine.
 const MASKED_FILES: [&str; 9] =
     ["kcore", "keys", "timer_list", "kallsyms", "config.gz", "cmdline", "modules", "kmsg", "sched_debug"];
 const MASKED_FOLDERS: [&str; 3] = ["acpi", "scsi", "asound"];
 
 const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
 
-/// Mounts it all in the new root.
+/// Mounts all of it in the new root.
 pub(super) fn mount_all(plan: &Plan, has_groups: bool) -> Outcome {
     mount_proc()?;
     mount_sys(&plan.cgroups);
@@ -33,7 +33,7 @@ pub(super) fn mount_all(plan: &Plan, has_groups: bool) -> Outcome {
         .tried(Step::Mounts, || "mount /run".to_owned())
 }
 
-/// Mounts at a place in the new root, and gives what is there now.
+/// Mounts at a path in the new root, and returns the mounted folder.
 fn mount_at(path: &str, kind: &str, flags: libc::c_ulong, options: &str) -> std::io::Result<Place> {
     mount(kind, Place::at(path)?.path(), kind, flags, options)?;
     Place::at(path)
@@ -41,7 +41,7 @@ fn mount_at(path: &str, kind: &str, flags: libc::c_ulong, options: &str) -> std:
 
 fn mount_proc() -> Outcome {
     let proc = mount_at("/proc", "proc", QUIET, "").tried(Step::Proc, || "mount /proc".to_owned())?;
-    // Each as far as this kernel has it.
+    // Not every kernel has all of them.
     for name in READ_ONLY {
         let path = proc.below(name);
         if mount(&path, &path, "", MS_BIND | MS_REC, "").is_ok() {
@@ -63,7 +63,7 @@ fn mount_proc() -> Outcome {
     Ok(())
 }
 
-/// Read-only, and without what tells of the machine's firmware. Programs do without it where it cannot be had.
+/// Read-only, and without the machine's firmware. Programs can do without it.
 fn mount_sys(cgroups: &[Cgroup]) {
     let Ok(sys) = mount_at("/sys", "sysfs", MS_RDONLY | QUIET, "") else { return };
     for name in ["firmware", "kernel/security", "kernel/debug", "devices/virtual/powercap"] {
@@ -77,7 +77,7 @@ fn mount_sys(cgroups: &[Cgroup]) {
     let _ = mount_cgroups(&sys.below("fs/cgroup"), cgroups);
 }
 
-/// What the box uses, by its own cgroups' counters.
+/// The counters of the box's own cgroups.
 fn mount_cgroups(target: &str, cgroups: &[Cgroup]) -> std::io::Result<()> {
     let bind = |from: &str, to: &str| {
         mount(from, to, "", MS_BIND, "")?;
@@ -130,7 +130,7 @@ fn mount_dev(shared_memory: u64, has_groups: bool) -> Outcome {
     Ok(())
 }
 
-/// The name of the machine, and a network that leads nowhere else.
+/// A host name, and a network with nothing but the loopback device.
 pub(super) fn name_and_loopback() -> Outcome {
     rustix::system::sethostname(b"sandbox").tried(Step::Mounts, || "name the box".to_owned())?;
     // SAFETY: plain data of the kernel's own layout, on a socket that is closed again.

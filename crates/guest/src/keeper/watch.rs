@@ -1,5 +1,5 @@
-//! What a keeper does all day: it lets links in, knows by the kernel's word which programs use the box, and ends the box when
-//! it was asked to, or when the last of those programs is gone.
+//! The keeper's main loop: it accepts links, knows from the kernel which programs use the box, and ends the box when asked
+//! to, or when the last of those programs is gone.
 
 use std::fs;
 use std::io::{self, IoSlice};
@@ -8,7 +8,7 @@ use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::time::{Duration, Instant};
 
-use cofferdam_protocol::DOOR_HAND_OVER;
+use cofferdam_protocol::HANDS_OVER;
 use cofferdam_protocol::keeper::{LASTING, Plan};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg, sockopt};
@@ -19,15 +19,15 @@ use super::calls::check_int;
 /// How much longer than its orphan timeout a guest may take to end by itself.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// How long PID 1 may take to say why it ends.
+/// How long PID 1 may take to tell hosts why it ends.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
 /// How a box ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fate {
-    /// By itself, or by somebody else's hand, with this exit code.
+    /// By itself, or killed, with this exit code.
     Exited(i32),
-    /// Its keeper ended it: it was asked to, or no program was left to use it.
+    /// Its keeper ended it: on request, or because no program used it any more.
     Ended,
 }
 
@@ -35,7 +35,7 @@ pub(super) struct Watch {
     pid: i32,
     pidfd: OwnedFd,
     listener: UnixListener,
-    door: OwnedFd,
+    links: OwnedFd,
     signals: OwnedFd,
     /// Programs that have had a link.
     hosts: Vec<(u32, OwnedFd)>,
@@ -48,18 +48,18 @@ impl Watch {
         pid: i32,
         pidfd: OwnedFd,
         listener: UnixListener,
-        door: OwnedFd,
+        links: OwnedFd,
         host: (u32, OwnedFd),
     ) -> io::Result<Watch> {
         listener.set_nonblocking(true)?;
-        Ok(Watch { pid, pidfd, listener, door, signals: signals()?, hosts: vec![host], alone: None })
+        Ok(Watch { pid, pidfd, listener, links, signals: signals()?, hosts: vec![host], alone: None })
     }
 
-    /// Comes back when nothing of the box runs any more.
+    /// Returns when nothing of the box runs any more.
     pub(super) fn until_end(&mut self, plan: &Plan) -> Fate {
         loop {
-            let wait = self.patience(plan).map(|left| left.saturating_duration_since(Instant::now()));
-            let (is_over, is_asked, has_visitor, gone) = self.look(wait);
+            let wait = self.deadline(plan).map(|left| left.saturating_duration_since(Instant::now()));
+            let (is_over, is_asked, has_connection, gone) = self.look(wait);
             if is_over {
                 return Fate::Exited(reap(self.pid));
             }
@@ -70,8 +70,8 @@ impl Watch {
                     !gone.contains(&(position - 1))
                 }
             });
-            if has_visitor {
-                self.let_in();
+            if has_connection {
+                self.accept();
             }
             if self.hosts.is_empty() {
                 self.alone.get_or_insert_with(Instant::now);
@@ -81,7 +81,7 @@ impl Watch {
             if is_asked {
                 self.ask_to_end();
             }
-            if is_asked || self.patience(plan).is_some_and(|end| end <= Instant::now()) {
+            if is_asked || self.deadline(plan).is_some_and(|end| end <= Instant::now()) {
                 // The end of PID 1 is the end of all in its namespace.
                 self.signal(libc::SIGKILL);
                 reap(self.pid);
@@ -90,7 +90,7 @@ impl Watch {
         }
     }
 
-    /// PID 1 has last words for those who use it; it may just be saying them.
+    /// PID 1 tells its hosts why it ends: it gets the time for that.
     fn ask_to_end(&self) {
         self.signal(libc::SIGTERM);
         let time = Timespec { tv_sec: 0, tv_nsec: LAST_WORDS.as_nanos() as i64 };
@@ -102,54 +102,54 @@ impl Watch {
         unsafe { libc::kill(self.pid, signal) };
     }
 
-    /// When a box without a program comes to its end.
-    fn patience(&self, plan: &Plan) -> Option<Instant> {
+    /// When a box that no program uses is ended.
+    fn deadline(&self, plan: &Plan) -> Option<Instant> {
         let alone = self.alone?;
         if !fs::exists(LASTING).unwrap_or(true) {
             return Some(alone);
         }
-        // The guest's own lease comes first, unless somebody in the box sees to it that it does not.
-        let orphan = Duration::from_millis(plan.setup.lease.orphan_ms);
+        // The guest's own lease ends it earlier, unless a command in the box prevents that.
+        let orphan = Duration::from_millis(plan.orphan_ms);
         (!orphan.is_zero()).then(|| alone + orphan + GRACE)
     }
 
-    /// Waits for something to happen: the end, a request to end, a visitor, programs that are gone.
+    /// Waits for an event: the end, a request to end, a connection, programs that are gone.
     fn look(&self, wait: Option<Duration>) -> (bool, bool, bool, Vec<usize>) {
         let own = [self.pidfd.as_fd(), self.signals.as_fd(), self.listener.as_fd()];
         let all = own.into_iter().chain(self.hosts.iter().map(|(_, host)| host.as_fd()));
         let mut watched: Vec<PollFd<'_>> = all.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
         let wait = wait.map(|wait| Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: wait.subsec_nanos().into() });
-        // Interrupted or not: what has happened is in the answers.
+        // Interrupted or not: the answers say what has happened.
         let _ = poll(&mut watched, wait.as_ref());
         let happened = |position: usize| !watched[position].revents().is_empty();
         let gone = (own.len()..watched.len()).filter(|position| happened(*position));
         (happened(0), happened(1), happened(2), gone.map(|position| position - own.len()).collect())
     }
 
-    /// Hands a visitor's connection to PID 1, and takes note of whose it is.
-    fn let_in(&mut self) {
-        let Ok((visitor, _)) = self.listener.accept() else { return };
-        // One whose number is not seen from here (another pid namespace) is not watched, and does not count.
-        if let Ok(peer) = sockopt::socket_peercred(&visitor) {
+    /// Hands a connection to PID 1, and watches the program it came from.
+    fn accept(&mut self) {
+        let Ok((connection, _)) = self.listener.accept() else { return };
+        // A program whose pid is not visible here (another pid namespace) is not watched, and does not count.
+        if let Ok(peer) = sockopt::socket_peercred(&connection) {
             let pid = peer.pid.as_raw_nonzero().get() as u32;
             let is_known = self.hosts.iter().any(|(known, _)| *known == pid);
             if !is_known && let Ok(host) = pidfd_open(peer.pid, PidfdFlags::empty()) {
                 self.hosts.push((pid, host));
             }
         }
-        let _ = hand_in(self.door.as_fd(), &visitor);
+        let _ = hand_in(self.links.as_fd(), &connection);
     }
 }
 
-fn hand_in(door: BorrowedFd<'_>, visitor: &UnixStream) -> io::Result<()> {
+fn hand_in(links: BorrowedFd<'_>, connection: &UnixStream) -> io::Result<()> {
     // One descriptor for each direction.
-    let descriptors = [visitor.as_fd(), visitor.as_fd()];
+    let descriptors = [connection.as_fd(), connection.as_fd()];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
     let mut control = SendAncillaryBuffer::new(&mut space);
     control.push(SendAncillaryMessage::ScmRights(&descriptors));
-    // A guest that does not take them may not hold us up.
+    // A guest that does not read must not block us.
     let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
-    sendmsg(door, &[IoSlice::new(&[DOOR_HAND_OVER])], &mut control, flags)?;
+    sendmsg(links, &[IoSlice::new(&[HANDS_OVER])], &mut control, flags)?;
     Ok(())
 }
 

@@ -16,7 +16,7 @@ const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/s
 /// Bash where there is one, because that is what people and models write; else the plain shell.
 const SHELLS: [&str; 3] = ["/bin/bash", "/usr/bin/bash", "/bin/sh"];
 
-/// Everything the new process needs, ready before the fork: nothing may be allocated after it.
+/// Everything the new process needs, ready before the fork: it must not allocate after it.
 #[derive(Debug)]
 pub(crate) struct Prepared {
     pub(crate) program: CString,
@@ -24,7 +24,7 @@ pub(crate) struct Prepared {
     pub(crate) environment: Vec<CString>,
     pub(crate) cwd: CString,
     pub(crate) user: User,
-    /// At most so many; as the box has it when absent.
+    /// Limit of open files; the box's own when absent.
     pub(crate) open_files: Option<u64>,
     /// Processes of its user, where no cgroup counts them.
     pub(crate) pids: Option<u64>,
@@ -55,7 +55,7 @@ pub(crate) fn prepare(setup: &Setup, start: &Start) -> Result<Prepared, Fault> {
         Command::UserShell => {
             let shell = user_shell(&user, &environment)?;
             let name = shell.rsplit('/').next().unwrap_or(&shell).to_owned();
-            // A dash before its name makes it a login shell, as every terminal's.
+            // A dash before its name makes it a login shell, as in every terminal.
             (shell.clone(), vec![format!("-{name}")], shell)
         }
         Command::Program(words) => {
@@ -91,10 +91,10 @@ fn environment<'a>(user: &User, overrides: impl Iterator<Item = &'a (String, Str
     environment
 }
 
-/// What the environment says, what the user's own entry says, or what there is.
+/// The shell of the environment, of the user's entry, or the first that exists.
 fn user_shell(user: &User, environment: &BTreeMap<String, String>) -> Result<String, Fault> {
     let told = environment.get("SHELL").cloned().into_iter().chain(user.shell.clone());
-    // Entries that keep people out (nologin, false) are for those who log in, not for those who have the sandbox.
+    // Entries such as nologin and false forbid logins; they do not apply to the owner of a sandbox.
     let is_shell = |shell: &String| !["nologin", "false"].iter().any(|name| shell.ends_with(name));
     told.filter(is_shell)
         .chain(SHELLS.map(str::to_owned))

@@ -1,8 +1,8 @@
-//! What is kept of a process's output: the start and the end of each stream, cut into numbered chunks.
+//! The output buffer of a process: the start and the end of each stream, cut into numbered chunks.
 //!
 //! Invariants: at most `keep` bytes of each stream are held; `seq` rises by one per chunk over both streams; a chunk
-//! that was handed to a reader never changes its number or grows; no chunk starts or ends inside a UTF-8 character
-//! (the pump sees to that), and trimming keeps it so.
+//! that a reader has got never changes its number or grows; no chunk starts or ends inside a UTF-8 character
+//! (the pump ensures that), nor does trimming cut one.
 
 use std::collections::VecDeque;
 
@@ -14,7 +14,7 @@ use crate::fd::READ_SIZE;
 /// Chunks remembered per stream and half: bounds what many tiny chunks cost beyond their bytes.
 const MAX_CHUNKS: usize = 16 * 1024;
 
-/// How many readers' positions are remembered, to tell a reader what *it* has lost.
+/// How many readers' positions are remembered, to count what each of them has lost.
 const MAX_MARKS: usize = 32;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,7 +65,7 @@ impl Log {
         Log { keep, last_seq: 0, handed: 0, streams: Default::default(), marks: VecDeque::new() }
     }
 
-    /// Takes at most one frame's worth of output, and shows each chunk it became to `follow`, if anybody follows.
+    /// Takes at most one frame's worth of output, and shows each chunk it became to `follow`, if there is a follower.
     pub(crate) fn append(&mut self, stream: Stream, bytes: &[u8], mut follow: Option<impl FnMut(Chunk)>) {
         let (head, tail) = bytes.split_at(self.streams[stream as usize].head_share(bytes, self.keep.div_ceil(2)));
         for (half, piece) in [(HalfName::Head, head), (HalfName::Tail, tail)] {
@@ -73,7 +73,7 @@ impl Log {
                 continue;
             }
             let log = &mut self.streams[stream as usize];
-            // A chunk that nobody has seen may grow instead of making another.
+            // A chunk that no reader has got may grow instead of making another.
             let growing = follow.is_none() && self.last_seq > self.handed && log.may_grow(half, self.last_seq, piece);
             self.last_seq += u64::from(!growing);
             log.push(half, self.last_seq, piece, self.keep / 2);
@@ -84,7 +84,7 @@ impl Log {
         }
     }
 
-    /// The kept chunks after `since`, oldest first.
+    /// The retained chunks after `since`, oldest first.
     pub(crate) fn since(&mut self, since: u64, max_chunks: usize) -> Vec<Chunk> {
         let mut places: Vec<_> = Stream::BOTH
             .into_iter()
@@ -103,7 +103,7 @@ impl Log {
             .collect()
     }
 
-    /// Bytes after `since` that were not kept, and a note that a reader has come so far as `now_at`.
+    /// Bytes after `since` that were dropped; remembers that a reader has got to `now_at`.
     pub(crate) fn lost_since(&mut self, since: u64, now_at: u64) -> u64 {
         let lost: u64 = self.streams.iter().map(|stream| stream.lost).sum();
         let known = self.marks.iter().rev().find(|(seq, _)| *seq <= since).map_or(0, |(_, lost)| *lost);

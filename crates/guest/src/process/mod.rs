@@ -1,16 +1,20 @@
 //! Processes: starting, following, feeding and ending commands.
 
 mod command;
+mod execute;
+mod failure;
 mod launch;
 mod log;
 mod oom;
 mod output;
 mod pump;
 mod raw;
+mod report;
 mod spill;
 mod stat;
 mod state;
 mod streams;
+mod supervisor;
 mod table;
 mod terminal;
 mod tree;
@@ -26,8 +30,8 @@ use crate::channel::{Channel, Inbound};
 use crate::fd::Fd;
 use crate::requests::{Failure, fault};
 use crate::sandbox::Sandbox;
-use launch::Report;
 use pump::{Limits, Pump, Supervisor};
+use report::Report;
 use state::{Control, Process};
 pub(crate) use table::Processes;
 pub(crate) use tree::Written;
@@ -39,7 +43,7 @@ pub(crate) async fn serve_start(
     channel: &Channel,
 ) -> Result<Reply, Failure> {
     let (stdin, output) = (start.stdin, start.output);
-    // A task of its own: a link that breaks in this moment must not leave a command behind that nobody knows of.
+    // A task of its own: a link that breaks now must not leave an unknown command behind.
     let starting = sandbox.processes.starting(&start.exec_id);
     let begin = begin(Rc::clone(sandbox), client, start);
     let beginning = tokio::task::spawn_local(async move {
@@ -66,7 +70,7 @@ pub(crate) async fn serve_start(
     serve_attach(&process, 0, output, channel).await
 }
 
-/// Starts the command and waits for its supervisor's first word.
+/// Starts the command and waits for its supervisor's first report.
 async fn begin(sandbox: Rc<Sandbox>, client: u128, start: Start) -> Result<Rc<Process>, Failure> {
     if let Ok(process) = sandbox.processes.get(&start.exec_id) {
         return Ok(process); // The same start, sent again after a link broke.
@@ -80,11 +84,11 @@ async fn begin(sandbox: Rc<Sandbox>, client: u128, start: Start) -> Result<Rc<Pr
     let pid = match reports.read(Report::SIZE, Report::decode_or_end).await.map_err(broken)? {
         Some(Report::Started { pid }) => pid,
         Some(Report::Failed { step, errno }) => {
-            // Its memory goes with us: not before it is over.
+            // It uses memory of ours: wait for its end.
             while reports.read(Report::SIZE, <[u8]>::len).await.is_ok_and(|count| count > 0) {}
-            return Err(launch::start_fault(step, errno, &command).into());
+            return Err(command.start_fault(step, errno).into());
         }
-        _ => return Err(fault(FaultCode::Internal, "the command's supervisor was killed before it began").into()),
+        _ => return Err(fault(FaultCode::Internal, "the command's supervisor was killed too early").into()),
     };
     let (process, control) = Process::new(
         start.exec_id,
@@ -99,7 +103,8 @@ async fn begin(sandbox: Rc<Sandbox>, client: u128, start: Start) -> Result<Rc<Pr
         let owner = command.user.owner();
         *process.spill.borrow_mut() = Some(spill::Spill::open(&process.exec_id, start.log_bytes, owner)?);
     }
-    process.holding.set(start.output == Output::Hold);
+    // Also for the one who follows from the start on: it comes a moment later.
+    process.holding.set(start.output != Output::Collect);
     if let Some(stdin) = launched.stdin {
         *process.stdin.borrow_mut() = Some(Rc::new(Fd::writable(stdin).map_err(broken)?));
     }
@@ -142,7 +147,7 @@ pub(crate) async fn serve_attach(
     }
     match process.exit() {
         Some(exit) => Ok(Reply::Exited(exit, process.killed.borrow().clone())),
-        None => Err(fault(FaultCode::Internal, "the process has no end").into()),
+        None => Err(fault(FaultCode::Internal, "the process ended without an exit status").into()),
     }
 }
 
@@ -173,7 +178,7 @@ pub(crate) async fn serve_read(
         }
     };
     let _ = tokio::time::timeout(Duration::from_millis(wait_ms), news).await;
-    // Before the chunks: a process that ends while they are sent has more to give.
+    // Before the chunks: a process that ends while they are sent has more.
     let ended = process.exit().is_some();
     let (chunks, lost_bytes) = {
         let mut log = process.log.borrow_mut();
@@ -198,8 +203,8 @@ pub(crate) async fn serve_stdin(process: &Rc<Process>, channel: &Channel) -> Res
     Err(fault(FaultCode::InvalidArgument, message).into())
 }
 
-/// Writes what comes on the channel to the process until the end of input. False when the process takes no more; the
-/// rest is read all the same, so that the host is never left waiting for credit.
+/// Writes what comes on the channel to the process until the end of input. False when the process reads no more; the
+/// rest is still read, so the host never waits for credit.
 async fn feed(process: &Rc<Process>, channel: &Channel) -> Result<bool, Failure> {
     let mut accepted = process.stdin.borrow().is_some();
     loop {
@@ -235,7 +240,7 @@ async fn gone(process: &Process) {
     }
 }
 
-/// The guest itself kills for memory.
+/// The guest is about to kill a process for memory.
 pub(crate) fn count_memory_kill() {
     oom::count();
 }
@@ -263,7 +268,7 @@ pub(crate) async fn serve_kill(process: &Rc<Process>, how: Kill) -> Result<Reply
     };
     let _ = process.control.send(control);
     if wait {
-        // The pump gives up on what the kernel will not let go of; so does this.
+        // The pump gives up on processes that the kernel cannot end; so does this.
         let _ = tokio::time::timeout(Duration::from_secs(30), gone(process)).await;
     }
     Ok(Reply::Done)

@@ -1,22 +1,21 @@
-//! Whether the kernel has killed for memory in this sandbox, by the cgroup's own counter: the engine's word for it
-//! lies while a container runs.
+//! Kills for memory in this sandbox, by the cgroup's own counter: the engine's flag is wrong while a container runs.
 
 use std::cell::Cell;
 use std::fs;
 
 thread_local! {
-    /// Those of our own hand, where there is no cgroup to keep a limit.
+    /// Kills by the guest, where no cgroup enforces a limit.
     static OWN: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Kills so far; `None` where the cgroup cannot be read, and none was ours.
+/// Kills so far; `None` where the cgroup cannot be read, and the guest has killed none.
 pub(crate) fn kills() -> Option<u64> {
     let v2 = || counter("/sys/fs/cgroup/memory.events");
     let own = Some(OWN.get()).filter(|own| *own > 0);
     counter("/sys/fs/cgroup/memory/memory.oom_control").or_else(v2).or(own)
 }
 
-/// We are about to kill for memory.
+/// The guest is about to kill a process for memory.
 pub(crate) fn count() {
     OWN.set(OWN.get() + 1);
 }

@@ -33,7 +33,7 @@ impl Output {
         }
     }
 
-    /// Takes what is there without waiting, and tells whether nothing was.
+    /// Reads without waiting; true when there was nothing.
     pub(super) fn is_empty_now(&mut self, process: &Process) -> bool {
         let Some(fd) = &self.fd else { return true };
         let (stream, carry) = (self.stream, &mut self.carry);

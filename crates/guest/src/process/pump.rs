@@ -10,10 +10,11 @@ use rustix::process::Signal;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::launch::{Memory, Report};
 use super::log::Stream;
 use super::output::Output;
+use super::report::Report;
 use super::state::{Control, Process};
+use super::supervisor::Memory;
 use super::{Processes, oom, tree};
 use crate::fd::Fd;
 
@@ -21,16 +22,17 @@ use crate::fd::Fd;
 /// (`cmd > >(tee log)`): servers left in the background hold them for ever.
 const LINGER: Duration = Duration::from_millis(100);
 
-/// How long a process that fills what may be kept waits for its first reader.
+/// How long a process whose output buffer is full waits for its first reader.
 const HOLD: Duration = Duration::from_secs(5);
 
 /// Between two rounds of killing a tree that will not go.
 const KILL_AGAIN: Duration = Duration::from_millis(20);
 
-/// After so long, what is left of a tree is in the kernel's hands (uninterruptible sleep), not in ours.
-const GIVE_UP: Duration = Duration::from_secs(5);
+/// After this, what is left of a tree is in uninterruptible sleep, and cannot be killed. Long, because on a loaded machine a tree of
+/// hundreds of processes takes seconds to die; shorter than the 30 s that the host waits.
+const GIVE_UP: Duration = Duration::from_secs(20);
 
-/// Of a tree that was killed, so many are told.
+/// How many processes of a killed tree are reported.
 const KILLED: usize = 64;
 
 /// When to end a command, and how gently.
@@ -47,10 +49,10 @@ pub(crate) struct Supervisor {
     pub(crate) _memory: Box<Memory>,
 }
 
-/// What a command's end has come to.
+/// How far the end of a command has got.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Ending {
-    /// Nobody asked for it.
+    /// No end was requested.
     Free,
     /// TERM was sent; KILL follows at this time.
     Asked(Instant),
@@ -144,7 +146,7 @@ impl Pump {
             Ending::Forced { again, .. } => Some(again),
         };
         let hold = self.process.holding.get().then_some(self.hold_until);
-        // While there is no room, only room is waited for.
+        // While the buffer is full, wait only for room.
         let may_finish = self.process.exit().is_none() && self.process.has_room();
         let drained = if may_finish { self.drained_by } else { None };
         [ending, hold, drained, self.deadline].into_iter().flatten().min()
@@ -159,14 +161,14 @@ impl Pump {
             }
             Some(_) => {}
             None => {
-                // A supervisor that was itself killed never told how its command ended.
+                // A supervisor that was itself killed never reported how its command ended.
                 self.status.get_or_insert(libc::SIGKILL);
                 self.drained_by.get_or_insert_with(|| Instant::now() + LINGER);
                 self.reports = None;
                 self.deadline = None;
                 self.process.set_dead();
                 if self.ending != Ending::Free {
-                    // Who ends a process does not wait for somebody to read it.
+                    // A process that is being ended does not wait for readers.
                     self.process.release();
                 }
                 self.ending = Ending::Free;
@@ -186,7 +188,7 @@ impl Pump {
                 tree::signal(self.supervisor, signal);
             }
             Control::Terminate => self.terminate(),
-            // It may be faster than anybody could be who is asked politely.
+            // It fills the disk: no grace period.
             Control::OverLimit => {
                 self.over_limit = true;
                 self.force();
@@ -244,7 +246,7 @@ impl Pump {
         }
     }
 
-    /// Ended, with all its output taken; and where it was told to end, with nothing left of its tree.
+    /// Ended, with all its output read; after a kill, with nothing left of its tree.
     fn is_over(&mut self) -> bool {
         let (Some(_), Some(drained_by)) = (self.status, self.drained_by) else { return false };
         if self.ending != Ending::Free && self.reports.is_some() {
@@ -267,7 +269,7 @@ impl Pump {
                 (false, _, code) => (code as u8, None),
             };
         if self.timed_out && !matches!(code, 137 | 143) {
-            // It took the hint and left in its own way; the caller still needs to see that it did not finish.
+            // It handled the signal and exited by itself; the caller must still see that it did not finish.
             (code, signal) = (128 + libc::SIGTERM as u8, Some(libc::SIGTERM as u8));
         }
         let log = self.process.log.borrow();
@@ -286,8 +288,8 @@ impl Pump {
         self.processes.announce_end(&self.process);
     }
 
-    /// By the sandbox's counter, which says that something was killed for memory since this command began; that it
-    /// was this one, its own end says.
+    /// The sandbox's counter says that something was killed for memory since this command started; its exit by SIGKILL says
+    /// that it was this one.
     fn was_oom_killed(&self, code: u8) -> bool {
         let now = oom::kills();
         let before = self.oom_kills.unwrap_or(0).max(self.processes.oom_kills.get().unwrap_or(0));
@@ -300,11 +302,4 @@ impl Pump {
 async fn next_report(reports: &Option<Fd>) -> Option<Report> {
     let reports = reports.as_ref()?;
     reports.read(Report::SIZE, Report::decode_or_end).await.unwrap_or(None)
-}
-
-impl Report {
-    /// Reports are written whole, and far shorter than what a pipe takes at once.
-    pub(crate) fn decode_or_end(bytes: &[u8]) -> Option<Report> {
-        if bytes.len() == Report::SIZE { Report::decode(bytes) } else { None }
-    }
 }

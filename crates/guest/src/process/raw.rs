@@ -1,5 +1,5 @@
 //! System calls without libc, for code that shares PID 1's memory from another process: libc's wrappers keep `errno` in
-//! thread-local storage, and there that storage is PID 1's own.
+//! thread-local storage, which such code shares with PID 1.
 
 use std::arch::asm;
 
@@ -8,7 +8,7 @@ pub(super) type Answer = Result<usize, i32>;
 
 /// # Safety
 ///
-/// As the system call itself: every pointer must be good for it.
+/// Those of the system call itself: every pointer must be valid for it.
 pub(super) unsafe fn call<const N: usize>(number: libc::c_long, arguments: [usize; N]) -> Answer {
     let mut all = [0; 5];
     all[..N].copy_from_slice(&arguments);
@@ -38,7 +38,7 @@ pub(super) unsafe fn call<const N: usize>(number: libc::c_long, arguments: [usiz
     if (-4095..0).contains(&answer) { Err(-answer as i32) } else { Ok(answer as usize) }
 }
 
-/// Ends this process, and nothing of the one whose memory it shares.
+/// Ends this process, but not the one whose memory it shares.
 pub(super) fn exit(code: usize) -> ! {
     loop {
         // SAFETY: takes no pointer, and does not return.

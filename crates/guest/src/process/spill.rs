@@ -1,4 +1,4 @@
-//! The whole output of a process in a file, as far as it may grow.
+//! The whole output of a process in a file, up to a limit.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -25,7 +25,7 @@ impl Spill {
         let path = Path::new(LOG_DIR).join(format!("{exec_id}.log"));
         let open = || -> std::io::Result<File> {
             make_dirs(Path::new(LOG_DIR), Some(0o1777), owner)?;
-            // Not through a link that somebody laid there.
+            // Never through a symbolic link.
             let file = OpenOptions::new().write(true).create_new(true).mode(0o644).open(&path)?;
             own(&file, owner)?;
             Ok(file)

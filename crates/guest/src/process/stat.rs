@@ -1,9 +1,9 @@
-//! One process, in the kernel's words: `/proc/<pid>/stat`.
+//! One process, as in `/proc/<pid>/stat`.
 
 use std::fs;
 use std::path::Path;
 
-/// Set while a task is on its way out (`PF_EXITING` in the kernel's `sched.h`).
+/// Set while a task is exiting (`PF_EXITING` in the kernel's `sched.h`).
 const EXITING: u64 = 4;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -12,7 +12,7 @@ pub(super) struct Stat {
     /// Its own and of those it has waited for, in ticks of the processor.
     pub(super) ticks: u64,
     pub(super) threads: u64,
-    /// This thread of it, the first unless another was asked for, is on its way out.
+    /// This thread (by default the first) is exiting.
     is_ending: bool,
 }
 
@@ -21,7 +21,7 @@ pub(super) fn pids() -> impl Iterator<Item = i32> {
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
-/// Whether not one of its threads does anything any more, as of a process in the middle of its end.
+/// Whether all of its threads have ended or are exiting.
 pub(super) fn is_ending(pid: i32) -> bool {
     let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     threads.filter_map(|thread| Stat::read_at(&thread.path())).all(|stat| stat.is_ending)
@@ -37,12 +37,12 @@ impl Stat {
         Stat::parse(&fs::read(folder.join("stat")).ok()?)
     }
 
-    /// It does nothing any more. One whose first thread alone has ended goes on with the others.
+    /// It does nothing any more. A process whose first thread has ended may go on with the others.
     pub(super) fn is_over(&self) -> bool {
         self.is_ending && self.threads <= 1
     }
 
-    /// `pid (name) state parent …`, where the name is any bytes, parentheses and spaces among them.
+    /// `pid (name) state parent …`, where the name may hold any bytes, parentheses and spaces included.
     fn parse(stat: &[u8]) -> Option<Stat> {
         let after_name = stat.iter().rposition(|byte| *byte == b')')? + 1;
         let mut words = std::str::from_utf8(&stat[after_name..]).ok()?.split_whitespace();

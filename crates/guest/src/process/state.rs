@@ -1,4 +1,4 @@
-//! One command: what everybody may know of it while its [`pump`](super::pump) runs it.
+//! The shared state of one command while its [`pump`](super::pump) runs it.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -13,10 +13,10 @@ use super::log::{Chunk, Log};
 use super::spill::Spill;
 use crate::fd::{Fd, READ_SIZE};
 
-/// A follower that has so much unsent slows the process down.
+/// Unsent bytes of a follower beyond which the process has to wait.
 const FOLLOWER_LIMIT: usize = 4 * READ_SIZE;
 
-/// What others ask of a pump.
+/// A request to a pump.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Control {
     Signal(u8),
@@ -37,19 +37,19 @@ pub(crate) struct Process {
     pub(crate) log: RefCell<Log>,
     pub(crate) stdin: RefCell<Option<Rc<Fd>>>,
     pub(crate) control: mpsc::UnboundedSender<Control>,
-    /// Followers wait for nothing else than this and their own queue.
+    /// Followers wait only for this and their own queue.
     pub(crate) changed: Notify,
-    /// The pump waits here when it may not read.
+    /// The pump waits here while it must not read.
     pub(crate) room: Notify,
     /// Output is held for a first reader.
     pub(crate) holding: Cell<bool>,
-    /// Our end of it.
+    /// PID 1's end of its terminal.
     pub(crate) terminal: RefCell<Option<OwnedFd>>,
     pub(crate) spill: RefCell<Option<Spill>>,
-    /// What of its tree did not end by itself.
+    /// Processes of its tree that were killed.
     pub(crate) killed: RefCell<Vec<Killed>>,
     exit: Cell<Option<Exit>>,
-    /// Nothing of it runs any more, but its output may still be on its way.
+    /// Nothing of it runs any more, but output may still come.
     dead: Cell<bool>,
     tree_gone: Cell<bool>,
     followers: RefCell<Vec<Rc<Follower>>>,
@@ -133,8 +133,8 @@ impl Process {
         self.changed.notify_waiters();
     }
 
-    /// Whether more output may be read from the process without losing what somebody waits for. Of a dead one there is
-    /// no more than its pipes hold, for which there is always room.
+    /// Whether more output may be read without dropping what a reader waits for. After the process has ended, only what its
+    /// pipes hold is left, and there is always room for that.
     pub(crate) fn has_room(&self) -> bool {
         if self.is_dead() && !self.holding.get() {
             return true;
@@ -143,13 +143,13 @@ impl Process {
         self.followers.borrow().iter().all(keeps_up) && !(self.holding.get() && self.log.borrow().is_full())
     }
 
-    /// Lets output go on whether or not anybody reads it.
+    /// From now on, output does not wait for readers.
     pub(crate) fn release(&self) {
         self.holding.set(false);
         self.room.notify_one();
     }
 
-    /// Everything kept after `since`, and then all that comes, losing nothing.
+    /// Everything retained after `since`, then all further output, without loss.
     pub(crate) fn follow(self: &Rc<Self>, since: u64) -> Following {
         let follower = Rc::new(Follower::default());
         self.log.borrow_mut().since(since, usize::MAX).into_iter().for_each(|chunk| follower.push(chunk));
@@ -182,7 +182,7 @@ impl Follower {
     }
 }
 
-/// One reader's place in a process's output.
+/// One reader's position in a process's output.
 #[derive(Debug)]
 pub(crate) struct Following {
     process: Rc<Process>,

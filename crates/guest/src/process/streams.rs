@@ -11,7 +11,7 @@ use crate::requests::fault;
 
 pub(super) fn pipe() -> Result<(OwnedFd, OwnedFd), Fault> {
     pipe_with(PipeFlags::CLOEXEC)
-        .map_err(|error| fault(FaultCode::LimitExceeded, format!("no pipe for the command: {error}")))
+        .map_err(|error| fault(FaultCode::LimitExceeded, format!("cannot make a pipe for the command: {error}")))
 }
 
 /// A command's streams: its ends, and ours.
@@ -31,7 +31,7 @@ impl Streams {
             true => pipe().map(|(read, write)| (read, Some(write)))?,
             false => {
                 let null = std::fs::File::open("/dev/null").map_err(|error| {
-                    fault(FaultCode::Internal, format!("the sandbox's /dev/null cannot be opened: {error}"))
+                    fault(FaultCode::Internal, format!("cannot open /dev/null in the sandbox: {error}"))
                 })?;
                 (null.into(), None)
             }
@@ -43,7 +43,8 @@ impl Streams {
     pub(super) fn terminal(size: TerminalSize, owner: Owner) -> Result<Streams, Fault> {
         let (ours, theirs) = terminal::pair(size, owner)?;
         let again = |fd: &OwnedFd| {
-            fd.try_clone().map_err(|error| fault(FaultCode::LimitExceeded, format!("no further descriptor: {error}")))
+            fd.try_clone()
+                .map_err(|error| fault(FaultCode::LimitExceeded, format!("cannot copy a descriptor: {error}")))
         };
         Ok(Streams {
             theirs: [again(&theirs)?, again(&theirs)?, theirs],

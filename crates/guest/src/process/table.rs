@@ -1,6 +1,6 @@
 //! All commands of the sandbox, running and ended.
 //!
-//! Ended ones stay readable, but only so many and with so much output: the oldest go first.
+//! Ended ones stay readable, up to a number and an amount of output: the oldest are forgotten first.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, HashSet};
@@ -26,10 +26,10 @@ pub(crate) struct Processes {
     /// Kills for memory that are accounted for.
     pub(crate) oom_kills: Cell<Option<u64>>,
     all: RefCell<Vec<Rc<Process>>>,
-    /// Asked for, but not yet known whether they run.
+    /// Starts that are under way.
     starting: RefCell<HashSet<String>>,
     started: Notify,
-    /// Supervisors not reaped yet, whose numbers therefore cannot have been given to another process.
+    /// Supervisors not reaped yet, whose pids therefore cannot have been reused.
     supervisors: RefCell<HashSet<i32>>,
 }
 
@@ -48,12 +48,14 @@ impl Processes {
 
     pub(crate) fn get(&self, exec_id: &str) -> Result<Rc<Process>, Fault> {
         self.all.borrow().iter().find(|process| process.exec_id == exec_id).cloned().ok_or_else(|| {
-            let message = format!("there is no process \"{exec_id}\" in this sandbox; of those that ended, only the last {MAX_ENDED} are kept");
+            let message = format!(
+                "there is no process \"{exec_id}\" in this sandbox; it keeps only the last {MAX_ENDED} that ended"
+            );
             fault(FaultCode::ProcessNotFound, message)
         })
     }
 
-    /// As [`Processes::get`], for one that may be just starting: who kills it must not come too early.
+    /// Like [`Processes::get`], but waits for a start under way: a kill must not come too early.
     pub(crate) async fn get_started(&self, exec_id: &str) -> Result<Rc<Process>, Fault> {
         loop {
             let started = self.started.notified();
@@ -72,16 +74,16 @@ impl Processes {
 
     pub(crate) fn insert(&self, process: &Rc<Process>) {
         self.all.borrow_mut().push(Rc::clone(process));
-        self.notices.tell_watchers(|| {
+        self.notices.send_watchers(|| {
             let ProcessInfo { exec_id, command, .. } = process.info();
             Notice::Started { exec_id, command }
         });
     }
 
-    /// A command has ended, though maybe not all that it started.
+    /// A command has ended; processes that it started may still run.
     pub(crate) fn announce_end(&self, process: &Process) {
         if let Some(exit) = process.exit() {
-            self.notices.tell_watchers(|| Notice::Finished { exec_id: process.exec_id.clone(), exit });
+            self.notices.send_watchers(|| Notice::Finished { exec_id: process.exec_id.clone(), exit });
         }
     }
 
@@ -108,17 +110,17 @@ impl Processes {
         all.iter().map(|process| process.info()).collect()
     }
 
-    /// The client is gone for good: so is what it did not detach.
+    /// The client is gone: ends the processes that it did not detach.
     pub(crate) fn abandon(&self, client: u128) {
         for process in self.all.borrow().iter().filter(|process| process.owner == client && !process.detached) {
             let _ = process.control.send(Control::Terminate);
         }
     }
 
-    /// Forgets ended processes beyond what is kept: those first that ended first. Called when one has ended.
+    /// Forgets the processes that ended first, beyond the limits. Called when one has ended.
     pub(crate) fn settle(&self, ended: &Process) {
         let mut all = self.all.borrow_mut();
-        // To the back: one that ran for long has only just ended.
+        // To the back: it has only just ended, however long it ran.
         if let Some(index) = all.iter().position(|process| std::ptr::eq(Rc::as_ptr(process), ended)) {
             let process = all.remove(index);
             all.push(process);
@@ -136,7 +138,7 @@ impl Processes {
         });
     }
 
-    /// What ran before the sandbox was anybody's is nobody's to see.
+    /// Hides what ran before a session claimed the sandbox.
     pub(crate) fn forget_ended(&self) {
         self.all.borrow_mut().retain(|process| !process.is_tree_gone());
     }
@@ -149,7 +151,7 @@ impl Processes {
         self.supervisors.borrow().contains(&supervisor)
     }
 
-    /// PID 1's duty: takes the exit status of every child that ended, its own and adopted ones.
+    /// Reaps every child that ended, PID 1's own and adopted ones.
     pub(crate) fn reap(&self) {
         while let Ok(Some((pid, _))) = wait(WaitOptions::NOHANG) {
             self.supervisors.borrow_mut().remove(&Pid::as_raw(Some(pid)));

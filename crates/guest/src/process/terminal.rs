@@ -1,4 +1,4 @@
-//! Terminals: a pair of descriptors of which the command has one and we the other.
+//! Terminals: a pair of descriptors, one for the command and one for PID 1.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -24,13 +24,13 @@ pub(super) fn pair(size: TerminalSize, owner: Owner) -> Result<(OwnedFd, OwnedFd
         set_size(&ours, size)?;
         Ok((ours, theirs))
     };
-    made().map_err(|error| fault(FaultCode::Internal, format!("the sandbox has no terminal to give: {error}")))
+    made().map_err(|error| fault(FaultCode::Internal, format!("cannot open a terminal in the sandbox: {error}")))
 }
 
-/// The programs on it are told.
+/// The programs on it get SIGWINCH.
 pub(super) fn resize(terminal: &OwnedFd, size: TerminalSize) -> Result<(), Fault> {
     set_size(terminal, size)
-        .map_err(|error| fault(FaultCode::InvalidArgument, format!("the terminal cannot have this size: {error}")))
+        .map_err(|error| fault(FaultCode::InvalidArgument, format!("cannot set the size of the terminal: {error}")))
 }
 
 fn set_size(terminal: impl AsFd, size: TerminalSize) -> io::Result<()> {

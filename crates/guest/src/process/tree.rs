@@ -1,7 +1,7 @@
 //! A command's whole tree: everything below its supervisor, whatever became of sessions, groups and parents.
 //!
-//! Orphans come to the supervisor because it is a child subreaper, so that being below it in `/proc` is the same as
-//! having been started by the command. Needs no fork and little memory, for it is used against fork bombs.
+//! Orphans go to the supervisor because it is a child subreaper, so every process below it in `/proc` was started by the
+//! command. Needs no fork and little memory, because it is used against fork bombs.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -11,7 +11,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use super::stat::{self, Stat};
 
-/// Of a bomb's thousands, a few tell enough.
+/// At most this many are named.
 const DESCRIBED: usize = 64;
 
 /// Passes over `/proc` before the stopped part of a tree is killed anyway.
@@ -22,8 +22,8 @@ pub(crate) fn signal(supervisor: i32, signal: Signal) {
     send(&below(supervisor), signal);
 }
 
-/// Asks every process below `supervisor` to end; a stopped one is woken to hear it. Shells on a terminal listen only to
-/// its hanging up. Gives those that were asked.
+/// Sends TERM to every process below `supervisor`, and CONT to stopped ones. Shells on a terminal end only on HUP. Returns
+/// those that got it.
 pub(crate) fn terminate(supervisor: i32, hang_up: bool) -> Vec<Killed> {
     let pids = below(supervisor);
     let asked = describe(&pids);
@@ -36,7 +36,7 @@ pub(crate) fn terminate(supervisor: i32, hang_up: bool) -> Vec<Killed> {
 }
 
 /// Kills every process below `supervisor`. First all are stopped, over and over until no new one shows up: a process
-/// that is stopped cannot fork, so that a tree that grows while it is killed comes to an end.
+/// that is stopped cannot fork, so a tree that grows while it is killed still ends.
 pub(crate) fn kill(supervisor: i32) -> Vec<Killed> {
     let mut stopped = HashSet::new();
     for _ in 0..MAX_PASSES {
@@ -52,7 +52,7 @@ pub(crate) fn kill(supervisor: i32) -> Vec<Killed> {
     killed
 }
 
-/// What people know a few of them by.
+/// Names for some of them.
 fn describe(pids: &[i32]) -> Vec<Killed> {
     let line = |pid: i32| -> Option<String> {
         let words = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
@@ -67,7 +67,7 @@ fn describe(pids: &[i32]) -> Vec<Killed> {
 pub(crate) enum Written {
     /// So far, with what its ended processes wrote.
     Bytes(u64),
-    /// The kernel does not tell.
+    /// Unknown.
     Unknown,
 }
 
@@ -76,8 +76,8 @@ pub(crate) fn written(supervisors: &[i32]) -> HashMap<i32, Written> {
     let of = |pid: i32| -> Option<u64> {
         match fs::read_to_string(format!("/proc/{pid}/io")) {
             Ok(io) => io.lines().find_map(|line| line.strip_prefix("write_bytes: ")?.parse().ok()),
-            // It has ended since it was listed, or is about to, when the kernel may refuse: what it wrote is counted for
-            // whoever reaps it.
+            // It has ended since it was listed, or is exiting, when the kernel may refuse: its parent's count gets what it
+            // wrote.
             Err(_) if stat::is_ending(pid) => Some(0),
             Err(_) => None,
         }
@@ -92,7 +92,7 @@ pub(crate) fn written(supervisors: &[i32]) -> HashMap<i32, Written> {
 
 fn send(pids: &[i32], signal: Signal) {
     for pid in pids.iter().copied().filter_map(Pid::from_raw) {
-        // One that has just ended is what we want anyway.
+        // It may have just ended.
         let _ = kill_process(pid, signal);
     }
 }

@@ -1,4 +1,4 @@
-//! What all processes of the sandbox use, by the kernel's word for each: for where no cgroup adds it up.
+//! What all processes of the sandbox use together, summed from `/proc`: for where no cgroup counts it.
 
 use std::cell::Cell;
 use std::fs;
@@ -15,9 +15,9 @@ thread_local! {
 pub(crate) struct Usage {
     /// Of living processes and of those they have waited for.
     pub(crate) cpu_us: u64,
-    /// Their own: what several share is nobody's.
+    /// Their private memory.
     pub(crate) memory_bytes: u64,
-    /// All that they have mapped and in memory; what several share counts for each of them.
+    /// Their resident memory; shared pages count for each of them.
     pub(crate) resident_bytes: u64,
     /// Processes and threads.
     pub(crate) tasks: u64,
@@ -38,8 +38,8 @@ pub(crate) fn now() -> Usage {
     usage
 }
 
-/// Where the kernel tells of a process: as a whole, then by its threads. It does not tell the memory of one whose first
-/// thread has ended, except by the others.
+/// The folders in `/proc` for a process: itself, then its threads. Once the first thread has ended, only the others show its
+/// memory.
 fn folders(pid: i32) -> impl Iterator<Item = PathBuf> {
     let whole = PathBuf::from(format!("/proc/{pid}"));
     let tasks = whole.join("task");
@@ -47,12 +47,12 @@ fn folders(pid: i32) -> impl Iterator<Item = PathBuf> {
     std::iter::once(whole).chain(threads.map(|thread| thread.path()))
 }
 
-/// Bytes of one process that are its own.
+/// Private bytes of one process.
 pub(crate) fn of(pid: i32) -> u64 {
     sizes(pid).1
 }
 
-/// Bytes of one process that are in memory, and those of them that are its own.
+/// Resident bytes of one process, and its private ones.
 fn sizes(pid: i32) -> (u64, u64) {
     let at = |folder: PathBuf| parse_statm(&fs::read_to_string(folder.join("statm")).ok()?);
     let (resident, own) = folders(pid).filter_map(at).find(|(resident, _)| *resident > 0).unwrap_or_default();
@@ -60,12 +60,12 @@ fn sizes(pid: i32) -> (u64, u64) {
     (resident * page, own * page)
 }
 
-/// What all processes really take of the machine's memory, and the one that takes the most; never PID 1.
+/// The memory that all processes really use, and the one that uses the most; never PID 1.
 ///
-/// Costs more the more there is, so it is for when the cheap sum of [`now`] is over a limit. Files are not in it: the kernel takes
-/// their pages back when it needs them.
+/// Slow for many processes, so only for when the cheap sum of [`now`] is over a limit. Without file pages, which the kernel
+/// can reclaim.
 pub(crate) fn weigh(limit: u64) -> Option<(u64, i32)> {
-    // Shared memory counts for each that has it: only if that is too much, it is worth asking for shares.
+    // Shared memory counts for each process: compute shares only if that sum is too much.
     let no_file = |pid: i32| sum(pid, "status", ["RssAnon:", "RssShmem:"]);
     if pids().filter_map(no_file).sum::<u64>() <= limit {
         return None;
@@ -96,7 +96,7 @@ pub(crate) fn peak(memory_bytes: u64) -> u64 {
     PEAK.get()
 }
 
-/// Pages that are resident, and those of them that are not shared.
+/// Resident pages, and private ones.
 fn parse_statm(statm: &str) -> Option<(u64, u64)> {
     let mut pages = statm.split_whitespace().skip(1).map_while(|word| word.parse::<u64>().ok());
     let (resident, shared) = (pages.next()?, pages.next()?);

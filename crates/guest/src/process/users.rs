@@ -1,4 +1,4 @@
-//! Who a command runs as, from the sandbox's own `/etc/passwd` and `/etc/group`. No name service: the guest is static
+//! The command user, from the sandbox's own `/etc/passwd` and `/etc/group`. Without name services: the guest is static,
 //! and the image may have none.
 
 use std::cell::RefCell;
@@ -19,14 +19,14 @@ pub(crate) struct User {
     pub(crate) shell: Option<String>,
 }
 
-/// Whom a new file belongs to.
+/// The owner of new files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Owner {
     pub(crate) uid: u32,
     pub(crate) gid: u32,
 }
 
-/// What the guest itself is.
+/// Root, as which the guest runs.
 pub(crate) const ROOT: Owner = Owner { uid: 0, gid: 0 };
 
 impl User {
@@ -75,7 +75,8 @@ fn resolve_in(user: &str, passwd: &str, group: &str) -> Result<User, Fault> {
         None => (user, None),
     };
     let unknown = |what: &str, name: &str, file: &str| {
-        let message = format!("there is no {what} \"{name}\" in the sandbox's {file}; give a number, or add it first");
+        let message =
+            format!("there is no {what} \"{name}\" in the sandbox's {file}; use a numeric id, or add it first");
         fault(FaultCode::InvalidArgument, message)
     };
     // To the kernel the last number means "leave it as it is".

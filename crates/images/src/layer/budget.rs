@@ -1,4 +1,4 @@
-//! How much an image may unpack to: counted while it is unpacked, so that a small archive cannot fill a disk.
+//! How much an image may unpack to: counted while it is unpacked, so a small archive cannot fill a disk.
 
 use std::io::{self, Read};
 use std::sync::Arc;
@@ -21,8 +21,7 @@ impl Default for Limits {
     }
 }
 
-/// Names that have to be remembered until a layer is done: of folders and of what is removed. They take memory, and an archive of
-/// nothing else is small.
+/// Bytes of names that must be remembered until a layer is done: of folders and of removals. A small archive can have many.
 const NAMES: u64 = 256 * 1024 * 1024;
 
 /// What is left of it.
@@ -72,7 +71,7 @@ impl Budget {
     }
 }
 
-/// Spends on all that is read.
+/// Counts all that is read.
 pub(crate) struct Metered<R> {
     pub(crate) inner: R,
     pub(crate) budget: Budget,

@@ -1,4 +1,4 @@
-//! A file's content on its way to the disk: holes stay holes, and runs of zeros become some.
+//! Writes a file's content: holes stay holes, and runs of zeros become holes.
 
 use std::fs::File;
 use std::io::Read;
@@ -13,14 +13,14 @@ use crate::error::{ImageError, Result};
 
 const BUFFER: usize = 256 * 1024;
 
-/// What a file system gives out at least.
+/// The smallest unit of a file system.
 const PAGE: usize = 4096;
 
 pub(super) fn write_content(file: &mut File, entry: &Entry, content: &mut impl Read, budget: &Budget) -> Result<()> {
     let failed = || ImageError::storage::<std::io::Error>("write", Path::new(os(&entry.path)));
     let whole = [(0, entry.size)];
     let pieces = entry.pieces.as_deref().unwrap_or(&whole);
-    // The stream is counted as it is read; what is not in it counts as well.
+    // The stream is counted as it is read; holes count as well.
     let stored: u64 = pieces.iter().map(|(_, length)| length).sum();
     budget.bytes(entry.size - stored)?;
     let mut buffer = Vec::new();
@@ -43,7 +43,7 @@ pub(super) fn write_content(file: &mut File, entry: &Entry, content: &mut impl R
     Ok(())
 }
 
-/// Where something else than zeros is, in whole pages.
+/// The parts that are not zero, in whole pages.
 fn runs(buffer: &[u8]) -> Vec<Range<usize>> {
     let mut runs: Vec<Range<usize>> = Vec::new();
     for (index, page) in buffer.chunks(PAGE).enumerate() {

@@ -1,4 +1,4 @@
-//! From a packed layer to its tar stream: gzip, zstd or nothing, as its first bytes say.
+//! Decompresses a layer: gzip, zstd or none, by its first bytes.
 
 use std::io::{self, BufRead, Read};
 
@@ -9,7 +9,7 @@ use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
-/// Frames that carry something else than content; their first byte differs.
+/// Frames without content; their first byte varies.
 const ZSTD_SKIPPED: [u8; 3] = [0x2a, 0x4d, 0x18];
 
 /// The stream inside.

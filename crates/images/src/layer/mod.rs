@@ -1,4 +1,4 @@
-//! Layers: packed ones read, unpacked ones kept. What they contain was made by strangers.
+//! Layers: reads archives, and makes unpacked folders. Their content is not trusted.
 
 mod budget;
 mod content;

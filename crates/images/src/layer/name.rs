@@ -1,4 +1,4 @@
-//! Names in a layer: what they mean, before anything is done with them.
+//! The meaning of names in a layer.
 
 use super::tarball::told;
 use crate::error::{ImageError, Result};
@@ -9,14 +9,14 @@ const OPAQUE: &[u8] = b".wh..wh..opq";
 /// What only aufs needed.
 const AUFS: &[u8] = b".wh..wh.";
 
-/// What the name of an entry asks for.
+/// What the name of an entry means.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Name {
-    /// To be there; the empty path is the root.
+    /// An entry at this path; the empty path is the root.
     Entry(Vec<u8>),
-    /// Not to be there any more, in the layers below.
+    /// Removes this path from the layers below.
     Removed(Vec<u8>),
-    /// A folder, to be without anything that the layers below have in it.
+    /// Hides what the layers below have in this folder.
     Opaque(Vec<u8>),
     /// Nothing.
     Nothing,
@@ -40,7 +40,7 @@ impl Name {
         }
         let Some(removed) = last.strip_prefix(WHITEOUT) else { return Ok(Name::Entry(path)) };
         if matches!(removed, b"" | b"." | b"..") {
-            return Err(ImageError::invalid_layer(format!("{} removes nothing that could be", told(raw))));
+            return Err(ImageError::invalid_layer(format!("{} is a removal without a name", told(raw))));
         }
         let mut path = folder();
         if !path.is_empty() {

@@ -1,4 +1,4 @@
-//! What is known about an unpacked layer, kept beside it.
+//! The record of an unpacked layer, stored beside it.
 
 use std::io::Write;
 use std::path::Path;
@@ -20,15 +20,15 @@ pub(crate) struct LayerRecord {
     pub(crate) bytes: u64,
     /// Files, folders and links.
     pub(crate) entries: u64,
-    /// Nothing of the layers below is seen: an overlay does not look for that mark at its root.
+    /// It hides all layers below: an overlay ignores that mark at its root.
     pub(crate) hides_all_below: bool,
-    /// Folders that had to be made and were not described: the layers below may say what they are like. Which, a list says.
+    /// The number of folders without an entry of their own: the layers below may describe them. A list names them.
     pub(crate) implied: u64,
-    /// Skipped: a sandbox has its own.
+    /// Skipped devices: a sandbox has its own.
     pub(crate) devices: u64,
-    /// Attributes that the file system or our rights do not allow, or that are not a layer's to set.
+    /// Attributes that the file system or our permissions do not allow, or that a layer must not set.
     pub(crate) attributes_left_out: u64,
-    /// Entries that belong to somebody they could not be given to; who, the list of owners says.
+    /// Entries whose owner could not be set; a list names the owners.
     pub(crate) owners_left_out: u64,
 }
 
@@ -45,7 +45,7 @@ impl LayerRecord {
     }
 }
 
-/// The folders of a layer that it does not describe, by the layer's folder for overlays.
+/// The folders of a layer without an entry of their own, by the layer's folder for overlays.
 pub(crate) fn implied(files: &Path) -> Vec<Vec<u8>> {
     let content = std::fs::read(files.with_file_name(IMPLIED)).unwrap_or_default();
     content.split(|byte| *byte == 0).filter(|path| !path.is_empty()).map(<[u8]>::to_vec).collect()
@@ -59,7 +59,7 @@ pub(super) fn write_implied(layer: &Path, paths: &[Vec<u8>]) -> Result<()> {
     std::fs::write(&path, paths.join(&0)).map_err(ImageError::storage("write", &path))
 }
 
-/// Whom something in a layer belongs to, where it could not be given to them.
+/// The owner of an entry, where it could not be set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeftOwner {
     /// Below the layer's folder.
@@ -68,7 +68,7 @@ pub struct LeftOwner {
     pub uid: u32,
     /// Group.
     pub gid: u32,
-    /// All permission bits, also those that only make sense with the right owner.
+    /// All permission bits, setuid and setgid included.
     pub mode: u32,
 }
 

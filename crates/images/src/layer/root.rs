@@ -1,7 +1,7 @@
 //! The folder that a layer is unpacked into, held open.
 //!
 //! Names from a layer are resolved by the kernel as if the folder were `/` (`openat2` with `RESOLVE_IN_ROOT`), as they would be
-//! in a container: a link may point anywhere, and what is reached through it is still in here. Nothing outside is ever opened.
+//! in a container: a link may point anywhere, and still leads to a path in here. Nothing outside is ever opened.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -19,7 +19,7 @@ use super::budget::Budget;
 use super::tarball::told;
 use crate::error::{ImageError, Result};
 
-/// A rename somewhere on the system makes the kernel unsure about `..` for a moment.
+/// Tries of a lookup: a rename anywhere on the system can make the kernel refuse `..` for a moment.
 const TRIES: usize = 128;
 
 pub(super) struct Root {
@@ -28,7 +28,7 @@ pub(super) struct Root {
     removed: u64,
     /// The folder of the last entry: the next one is mostly in the same.
     last: Option<(Vec<u8>, Rc<OwnedFd>)>,
-    /// Folders that entries are in and that were no entries themselves.
+    /// Parent folders without an entry of their own.
     implied: Vec<Vec<u8>>,
     budget: Budget,
 }
@@ -67,7 +67,7 @@ impl Root {
         }
     }
 
-    /// The folder of an entry, made where it is not there.
+    /// The folder of an entry; makes it if it is missing.
     pub(super) fn parent(&mut self, path: &[u8]) -> Result<Rc<OwnedFd>> {
         if let Some((_, folder)) = self.last.as_ref().filter(|(last, _)| last == path) {
             return Ok(folder.clone());
@@ -97,12 +97,12 @@ impl Root {
                     self.budget.name(&path[..end])?;
                     let mode = Mode::from_raw_mode(0o755);
                     mkdirat(&folder, os(name), mode).map_err(failed)?;
-                    // A mask must not decide what an image looks like.
+                    // The umask must not change an image.
                     chmodat(&folder, os(name), mode, AtFlags::empty()).map_err(failed)?;
                     self.implied.push(path[..end].to_vec());
                     enter()
                 }
-                // A link to a folder is one, seen from the root.
+                // A link to a folder counts as one, resolved from the root.
                 Err(Errno::NOTDIR | Errno::LOOP) => self.resolve(&path[..end], flags),
                 outcome => outcome,
             };
@@ -111,7 +111,7 @@ impl Root {
         Ok(folder)
     }
 
-    /// Takes away whatever has the name. What was known about paths may be wrong then.
+    /// Removes whatever has the name, and forgets cached folders.
     pub(super) fn remove(&mut self, folder: impl AsFd, name: &[u8]) -> std::result::Result<(), Errno> {
         self.last = None;
         match unlinkat(&folder, os(name), AtFlags::empty()) {
@@ -153,11 +153,11 @@ fn unreachable(path: &[u8], error: Errno) -> ImageError {
         Errno::NOTDIR | Errno::NOENT => {
             "something in its path is not a folder, or a link that leads nowhere".to_owned()
         }
-        Errno::LOOP => "its path goes round in circles".to_owned(),
-        Errno::NAMETOOLONG => "its name is longer than Linux takes".to_owned(),
+        Errno::LOOP => "its path has a loop of links".to_owned(),
+        Errno::NAMETOOLONG => "its name is longer than Linux allows".to_owned(),
         Errno::NOSYS => "this kernel has no openat2; Linux 5.6 or newer is needed".to_owned(),
         Errno::NOSPC | Errno::DQUOT => return ImageError::storage("make", Path::new(os(path)))(error),
         other => other.to_string(),
     };
-    ImageError::invalid_layer(format!("the folder {} cannot be made: {why}", told(path)))
+    ImageError::invalid_layer(format!("cannot make the folder {}: {why}", told(path)))
 }

@@ -33,7 +33,7 @@ impl Header {
         };
         if number(&block[148..156])? != block.iter().enumerate().fold(0, plain) {
             return Err(ImageError::invalid_layer(
-                "it is not a tar archive, or a damaged one: a header's sum is wrong",
+                "it is not a tar archive, or a damaged one: a header's checksum is wrong",
             ));
         }
         let kind = block[156];
@@ -106,7 +106,7 @@ fn signed(field: &[u8]) -> Result<i64> {
 }
 
 fn broken() -> ImageError {
-    ImageError::invalid_layer("it is not a tar archive, or a damaged one: a number in a header makes no sense")
+    ImageError::invalid_layer("it is not a tar archive, or a damaged one: a number in a header is invalid")
 }
 
 #[cfg(test)]

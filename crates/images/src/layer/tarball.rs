@@ -1,6 +1,6 @@
 //! Reads tar streams as layers have them: ustar, GNU and pax, with long names, big numbers, extended attributes and holes.
 //!
-//! Every byte of one may be hostile: what is kept in memory is bounded before it is read. (The `tar` crate reads extension
+//! Every byte may be hostile: what is held in memory is bounded before it is read. (The `tar` crate reads extension
 //! records of any length into memory, and ends an attribute's value at its first line feed.)
 
 use std::io::{self, BufReader, Read, Seek};
@@ -88,7 +88,7 @@ impl<R: Read> Tarball<R> {
                 b'L' => extensions.path = Some(until_nul(self.extension(header.size)?)),
                 b'K' => extensions.link = Some(until_nul(self.extension(header.size)?)),
                 b'x' | b'X' => extensions.read(&self.extension(header.size)?)?,
-                // For all entries that follow: nothing that a layer could use.
+                // Defaults for all further entries: nothing that a layer could use.
                 b'g' => drop(self.extension(header.size)?),
                 _ => return self.entry(header, extensions).map(Some),
             }
@@ -99,7 +99,7 @@ impl<R: Read> Tarball<R> {
         let path = extensions.path.unwrap_or(header.path);
         let link = extensions.link.unwrap_or(header.link);
         let kind = match header.kind {
-            // Before there were folders, a slash made one.
+            // In old archives, a trailing slash marks a folder.
             0 if path.ends_with(b"/") => Kind::Folder,
             0 | b'0' | b'7' | b'S' => Kind::File,
             b'1' => Kind::HardLink,
@@ -113,7 +113,7 @@ impl<R: Read> Tarball<R> {
             }
         };
         let stored = extensions.size.unwrap_or(header.size);
-        // Nothing else has content, whatever it says: so Go reads it, and with it the tools that wrote the layer.
+        // Nothing else has content, whatever its size says: as in Go, and so in the tools that write layers.
         let stored = if kind == Kind::File { stored } else { 0 };
         let (size, pieces) = match header.sparse {
             Some(sparse) => {
@@ -236,11 +236,11 @@ impl Extensions {
     fn set(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         let number = || std::str::from_utf8(value).ok().and_then(|text| text.parse().ok());
         match key {
-            // Empty values take back what an earlier header said.
+            // An empty value removes one of an earlier header.
             b"path" => self.path = Some(value.to_vec()).filter(|path| !path.is_empty()),
             b"linkpath" => self.link = Some(value.to_vec()).filter(|path| !path.is_empty()),
             b"size" => {
-                let broken = || ImageError::invalid_layer("the size of an entry is no number");
+                let broken = || ImageError::invalid_layer("the size of an entry is not a number");
                 self.size = Some(number().ok_or_else(broken)?);
             }
             b"uid" => self.uid = number(),
@@ -311,7 +311,7 @@ fn cut_off() -> ImageError {
 }
 
 pub(crate) fn unreadable(error: io::Error) -> ImageError {
-    // Errors of our own pass through readers that know only those of the system.
+    // Our own errors come back wrapped in `io::Error`.
     match error.downcast::<ImageError>() {
         Ok(own) => own,
         Err(error) => ImageError::invalid_layer(format!("it cannot be read: {error}")),

@@ -1,8 +1,7 @@
-//! From a layer's tar stream to a folder that an overlay takes as a lower.
+//! Unpacks a layer's tar stream to a folder for the lower side of an overlay.
 //!
-//! Nothing outside the folder is ever touched, whatever the stream says; where something is met twice, the last one counts, as
-//! everywhere. Devices are left out. What belongs to somebody it cannot be given to is ours, loses the bits that would lend our
-//! rights in their stead, and is noted.
+//! Nothing outside the folder is ever touched, whatever the stream says; of two entries with one path the last one counts.
+//! Devices are left out. An entry whose owner cannot be set is ours, loses its setuid and setgid bits, and is recorded.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
@@ -62,7 +61,7 @@ struct Unpacking<'a> {
     may_give: bool,
     layer: &'a Path,
     owners: Owners<'a>,
-    /// Finished when all is in them: a folder that nobody may write to could not be filled.
+    /// Finished last: a read-only folder could not be filled.
     folders: BTreeMap<Vec<u8>, FolderMeta>,
     removed: BTreeSet<Vec<u8>>,
     opaque: BTreeSet<Vec<u8>>,
@@ -70,7 +69,7 @@ struct Unpacking<'a> {
 }
 
 struct FolderMeta {
-    /// Which folder had the path then: it may have been replaced since.
+    /// The folder that had the path then: it may have been replaced since.
     inode: u64,
     mode: u32,
     mtime: (i64, u32),
@@ -134,7 +133,7 @@ impl Unpacking<'_> {
         mkdirat(&parent, os(name), Mode::RWXU).map_err(failed("make", name))
     }
 
-    /// Who it belongs to at once, the rest when it is full.
+    /// Its owner at once, the rest when it is complete.
     fn describe_folder(&mut self, path: &[u8], entry: &Entry) -> Result<()> {
         let (above, name) = split(path);
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW;
@@ -200,7 +199,7 @@ impl Unpacking<'_> {
         }
         let (above, target_name) = split(&target);
         let folder = self.root.resolve(above, OFlags::PATH | OFlags::DIRECTORY);
-        // The last name is not followed: a link to a link is the link once more.
+        // The last name is not followed: a hard link to a symbolic link is that link again.
         let linked = folder.and_then(|folder| {
             if target_name.is_empty() || is_folder(folder.as_fd(), target_name)? {
                 return Err(Errno::ISDIR);
@@ -217,7 +216,7 @@ impl Unpacking<'_> {
         })
     }
 
-    /// The mode that is left to set.
+    /// The mode that remains to be set.
     fn give(
         &mut self,
         path: &[u8],
@@ -228,11 +227,11 @@ impl Unpacking<'_> {
         let given = match self.may_give {
             true => match chown(Some(Uid::from_raw(uid)), Some(Gid::from_raw(gid))) {
                 Ok(()) => true,
-                // No such user in our namespace, or no right to give things away.
+                // No such user in our namespace, or no permission to change owners.
                 Err(Errno::PERM | Errno::INVAL | Errno::OVERFLOW) => false,
                 Err(error) => return Err(failed("give away", path)(error)),
             },
-            // What is ours is root's, where one id stands for all.
+            // With a single mapped id, ours is root's.
             false => (uid, gid) == (0, 0),
         };
         if given {
@@ -243,7 +242,7 @@ impl Unpacking<'_> {
         Ok(mode & !lent)
     }
 
-    /// A layer's own; never those that an overlay would take for its own marks.
+    /// Sets attributes of a layer, but never those that an overlay would take for its own marks.
     fn set_attributes(&mut self, target: impl AsFd, entry: &Entry) {
         for (name, value) in &entry.attributes {
             let is_plain = name.starts_with(b"user.") && !name.starts_with(b"user.overlay.");
@@ -280,7 +279,7 @@ impl Unpacking<'_> {
                 whiteout::remove(&parent, &folder, name)?;
             }
         }
-        // The deepest first: a closed folder does not let anybody through.
+        // The deepest first: a folder may lose its search permission.
         for (path, meta) in self.folders.iter().rev() {
             let Ok(folder) = self.root.resolve(path, listing) else { continue };
             let stat = fstat(&folder).map_err(failed("look at", path))?;
@@ -310,7 +309,7 @@ impl Unpacking<'_> {
     }
 }
 
-/// Why something could not be put in its place.
+/// Why an entry could not be made.
 enum Place {
     /// Something else has it.
     Taken,
@@ -342,7 +341,7 @@ impl Place {
 
 fn failed(doing: &'static str, path: &[u8]) -> impl FnOnce(Errno) -> ImageError {
     move |error| match error {
-        Errno::NAMETOOLONG => ImageError::invalid_layer("its name is longer than Linux takes"),
+        Errno::NAMETOOLONG => ImageError::invalid_layer("its name is longer than Linux allows"),
         error => ImageError::storage(doing, Path::new(os(path)))(error),
     }
 }

@@ -1,4 +1,4 @@
-//! How an overlay is told that something of the layers below is gone.
+//! Marks for overlays: that something of the layers below is removed.
 //!
 //! A removed name is a character device 0/0, which any user may make since Linux 5.8; where the file system refuses that (an overlay
 //! below the store, for one), it is an empty file with an attribute, which overlays know since Linux 6.7. A folder that hides
@@ -15,7 +15,7 @@ use super::root::{create, os};
 use super::tarball::told;
 use crate::error::{ImageError, Result};
 
-/// Marks what is not there any more.
+/// Marks a name as removed.
 pub(super) fn remove(folder: impl AsFd, listing: impl AsFd, name: &[u8]) -> Result<()> {
     match mknodat(&folder, os(name), FileType::CharacterDevice, Mode::empty(), 0) {
         Ok(()) => Ok(()),
@@ -34,7 +34,7 @@ pub(super) fn remove(folder: impl AsFd, listing: impl AsFd, name: &[u8]) -> Resu
 
 fn remove_by_attribute(folder: impl AsFd, listing: impl AsFd, name: &[u8]) -> std::result::Result<(), String> {
     if !overlays_know_attributes() {
-        return Err("overlays know the attribute since Linux 6.7, and this kernel is older".to_owned());
+        return Err("overlays support the attribute since Linux 6.7, and this kernel is older".to_owned());
     }
     let file: File = create(folder, name).map_err(|error| error.to_string())?;
     let marked = set(&file, "overlay.whiteout", b"y")
@@ -56,7 +56,7 @@ pub(super) fn hide_below(folder: impl AsFd, path: &[u8]) -> Result<()> {
 }
 
 fn set(target: impl AsFd, name: &str, value: &[u8]) -> std::result::Result<(), Errno> {
-    // Root's own mounts look for this one; nobody else may set it.
+    // For root's own mounts; only root can set it.
     let _ = fsetxattr(&target, format!("trusted.{name}").as_str(), value, XattrFlags::empty());
     fsetxattr(&target, format!("user.{name}").as_str(), value, XattrFlags::empty())
 }

@@ -1,4 +1,4 @@
-//! What a registry wants to see before it answers: nothing, a name and a password, or a token that another server gives for those.
+//! Authentication: none, a name and a password, or a token that another server issues for those.
 
 use bytes::Bytes;
 use http_body_util::Full;
@@ -12,7 +12,7 @@ use crate::error::{ImageError, ImageErrorKind, Result};
 
 const LONGEST_ANSWER: usize = 1024 * 1024;
 
-/// What the head of a refusal asks for.
+/// The challenge in a refusal.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Challenge {
     Basic,
@@ -80,7 +80,7 @@ async fn token(
             let form = format!("grant_type=refresh_token&client_id=cofferdam&refresh_token={}&{query}", escape(token));
             let request = Request::post(realm).header(CONTENT_TYPE, "application/x-www-form-urlencoded");
             let request = request.body(Full::new(Bytes::from(form))).map_err(|error| {
-                ImageError::new(ImageErrorKind::Unreachable, format!("{realm:?} gives no tokens: {error}"))
+                ImageError::new(ImageErrorKind::Unreachable, format!("{realm:?} issues no tokens: {error}"))
             })?;
             wire.send(request).await?
         }
@@ -116,7 +116,7 @@ async fn token(
             } else {
                 "without credentials"
             };
-            Err(ImageError::new(kind, format!("{realm} gave no token {who} (status {})", status.as_u16())))
+            Err(ImageError::new(kind, format!("{realm} issued no token {who} (status {})", status.as_u16())))
         }
     }
 }

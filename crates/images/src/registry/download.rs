@@ -1,4 +1,4 @@
-//! A layer on its way from a registry to a file: hashed as it comes, continued where a line broke, and kept only when it is right.
+//! Downloads a layer to a file: hashed as it comes, resumed after a broken connection, and stored only when its digest is right.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
@@ -13,34 +13,34 @@ use super::{PAUSE, Registry, TRIES};
 use crate::digest::Hasher;
 use crate::error::{ImageError, ImageErrorKind, Result};
 use crate::manifest::Descriptor;
-use crate::progress::LayerHerald;
+use crate::progress::LayerReporter;
 
 /// Pieces that wait for the disk: at most some megabytes.
 const PIECES: usize = 64;
 
 impl Registry {
-    /// Brings the blob to `path`, where an earlier try may have left a part of it.
-    pub(crate) async fn download(&self, blob: &Descriptor, path: &Path, herald: &LayerHerald) -> Result<()> {
+    /// Downloads the blob to `path`, where an earlier try may have left a part of it.
+    pub(crate) async fn download(&self, blob: &Descriptor, path: &Path, reporter: &LayerReporter) -> Result<()> {
         let mut tries = 0;
         loop {
             let before = size_of(path);
-            let error = match self.attempt(blob, path, before, herald).await {
+            let error = match self.attempt(blob, path, before, reporter).await {
                 Ok(()) => return Ok(()),
                 Err(error) => error,
             };
             let is_passing = matches!(error.kind, ImageErrorKind::Unreachable | ImageErrorKind::Timeout);
-            // What was left here by somebody else may be wrong; what came just now is.
+            // A part left by another process may be wrong; then start again.
             let is_stale = error.kind == ImageErrorKind::DigestMismatch && before > 0;
             tries = if is_passing && size_of(path) > before { 1 } else { tries + 1 };
             if !(is_passing || is_stale) || tries >= TRIES {
                 return Err(error);
             }
-            herald.say("Retrying");
+            reporter.report("Retrying");
             tokio::time::sleep(PAUSE * 2_u32.pow(tries - 1)).await;
         }
     }
 
-    async fn attempt(&self, blob: &Descriptor, path: &Path, have: u64, herald: &LayerHerald) -> Result<()> {
+    async fn attempt(&self, blob: &Descriptor, path: &Path, have: u64, reporter: &LayerReporter) -> Result<()> {
         let location = format!("blobs/{}", blob.digest);
         let have = if have < blob.size { have } else { 0 };
         let response = self.get(&location, (have > 0).then_some(have)).await?;
@@ -52,7 +52,7 @@ impl Registry {
         let target = path.to_owned();
         let writing = tokio::task::spawn_blocking(move || write(incoming, &target, have));
 
-        let mut counter = herald.counter("Downloading", blob.size);
+        let mut counter = reporter.counter("Downloading", blob.size);
         let mut received = have;
         let mut body = response.into_body();
         let url = self.url(&location);
@@ -60,7 +60,7 @@ impl Registry {
             match self.wire.piece(&mut body, &url).await {
                 Ok(Some(piece)) => {
                     received += piece.len() as u64;
-                    // A failed writer says why when it is asked.
+                    // The writer's own result says why.
                     if received > blob.size || pieces.send(piece).await.is_err() {
                         break Ok(());
                     }
@@ -72,7 +72,7 @@ impl Registry {
         };
         drop(pieces);
         let hasher = writing.await.map_err(|error| {
-            ImageError::new(ImageErrorKind::Storage, format!("writing {} broke off: {error}", path.display()))
+            ImageError::new(ImageErrorKind::Storage, format!("writing {} failed: {error}", path.display()))
         })??;
         outcome?;
         let from = format!("the layer {} from {}", blob.digest.short(), self.reference.registry);

@@ -1,4 +1,4 @@
-//! One repository of a registry: its manifests and its blobs, each checked against its digest before anybody sees it.
+//! One repository of a registry: its manifests and its blobs, each checked against its digest before use.
 
 mod auth;
 mod download;
@@ -21,10 +21,10 @@ use crate::reference::Reference;
 use auth::Challenge;
 pub(crate) use wire::Wire;
 
-/// What the specification lets registries refuse above.
+/// The longest manifest that the specification requires registries to take.
 const LONGEST_DOCUMENT: usize = 4 * 1024 * 1024;
 
-/// Tries for what a busy registry or a bad line spoils, and the pause before the next.
+/// Tries when a registry is busy or a connection breaks, and the pause before the next.
 const TRIES: u32 = 4;
 const PAUSE: Duration = Duration::from_millis(250);
 
@@ -32,11 +32,11 @@ pub(crate) struct Registry {
     wire: Wire,
     reference: Reference,
     config: Option<PathBuf>,
-    /// What the registry wanted to see the last time.
+    /// The last accepted authorization.
     authorization: Mutex<Option<HeaderValue>>,
 }
 
-/// Whether there was anything to show.
+/// Whether there are credentials.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Shown {
     Nothing,
@@ -60,7 +60,7 @@ impl Registry {
         let (content, digest) = self.document(&format!("manifests/{}", chosen.digest), Some(&chosen.digest)).await?;
         match Manifest::parse(&content)? {
             Manifest::Image(image) => Ok((image, digest)),
-            Manifest::Index(_) => Err(ImageError::unsupported("its index lists another index, which nobody reads")),
+            Manifest::Index(_) => Err(ImageError::unsupported("its index lists another index, which is not supported")),
         }
     }
 
@@ -144,12 +144,12 @@ impl Registry {
             StatusCode::TOO_MANY_REQUESTS => (
                 ImageErrorKind::RateLimited,
                 format!(
-                    "{registry} has had enough questions for now ({said}). Wait, or log in with docker login {registry}"
+                    "{registry} limits the rate of requests ({said}). Wait, or log in with docker login {registry}"
                 ),
             ),
             _ => (
                 ImageErrorKind::Unreachable,
-                format!("{registry} answers {} ({said}). Try again later, or ask whoever runs it", status.as_u16()),
+                format!("{registry} answers {} ({said}). Try again later, or ask its administrator", status.as_u16()),
             ),
         };
         Err(ImageError::new(kind, message))
@@ -178,7 +178,7 @@ impl Registry {
     }
 }
 
-/// Tries again what another try may mend.
+/// Retries what may succeed later.
 async fn again<T, F: Future<Output = Result<T>>>(mut attempt: impl FnMut() -> F) -> Result<T> {
     let mut tries = 0;
     loop {
@@ -192,7 +192,7 @@ async fn again<T, F: Future<Output = Result<T>>>(mut attempt: impl FnMut() -> F)
     }
 }
 
-/// What a registry says is wrong, on one line.
+/// The registry's own error message, on one line.
 fn said_in(content: &[u8]) -> Option<String> {
     #[derive(Deserialize)]
     struct Answer {

@@ -1,4 +1,4 @@
-//! HTTP to registries: the same hyper and rustls as everything else here, with patience for slow ones and none for dead ones.
+//! HTTP to registries, with hyper and rustls: slow ones may take their time, silent ones time out.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -30,10 +30,10 @@ type Proxied = Client<HttpsConnector<Tunnel<HttpConnector>>, Full<Bytes>>;
 pub(crate) struct Wire {
     /// For this machine.
     plain: Plain,
-    /// For all others; made when the first is asked, as it takes certificates.
+    /// For all others; made on first use, because it loads certificates.
     tls: Arc<OnceLock<Tls>>,
     proxied: Arc<OnceLock<Proxied>>,
-    /// What `HTTPS_PROXY` and `NO_PROXY` say.
+    /// From `HTTPS_PROXY` and `NO_PROXY`.
     proxies: Arc<Matcher>,
     /// From a request to the head of its answer, and between two pieces of one.
     patience: Duration,
@@ -70,7 +70,7 @@ impl Wire {
         Ok(client?.request(request))
     }
 
-    /// Follows redirects, and takes credentials to nobody but whom they are for.
+    /// Follows redirects, and sends credentials only to the host they are for.
     pub(crate) async fn get(&self, url: &str, headers: &HeaderMap) -> Result<Response<Incoming>> {
         let mut url: Uri = parse(url)?;
         let mut headers = headers.clone();
@@ -88,7 +88,7 @@ impl Wire {
             }
             url = next;
         }
-        let message = format!("{url} sends from one address to the next, more than {MOST_REDIRECTS} times");
+        let message = format!("{url} redirects more than {MOST_REDIRECTS} times");
         Err(ImageError::new(ImageErrorKind::Unreachable, message))
     }
 
@@ -96,8 +96,7 @@ impl Wire {
         let url = request.uri().clone();
         let is_local = url.authority().is_some_and(|authority| is_loopback(authority.as_str()));
         if url.scheme_str() != Some("https") && !is_local {
-            let message =
-                format!("{url} is not encrypted, and not on this machine: it is not asked. Use a registry with TLS");
+            let message = format!("{url} is not encrypted, and not on this machine. Use a registry with TLS");
             return Err(ImageError::unsupported(message));
         }
         let asking = match url.scheme_str() {
@@ -127,7 +126,7 @@ impl Wire {
         let mut content = Vec::new();
         while let Some(piece) = self.piece(&mut body, url).await? {
             if content.len() + piece.len() > most {
-                let message = format!("the answer of {url} is longer than {most} bytes, which no such document is");
+                let message = format!("the answer of {url} is longer than {most} bytes, too long for such a document");
                 return Err(ImageError::new(ImageErrorKind::TooLarge, message));
             }
             content.extend_from_slice(&piece);
@@ -157,7 +156,7 @@ where
 {
     let tls = hyper_rustls::HttpsConnectorBuilder::new().with_native_roots().map_err(|error| {
         ImageError::unsupported(format!(
-            "this machine has no certificates to know registries by ({error}). Install ca-certificates, or set SSL_CERT_FILE"
+            "this machine has no CA certificates ({error}). Install ca-certificates, or set SSL_CERT_FILE"
         ))
     })?;
     let connector = tls.https_only().enable_http1().wrap_connector(connector);
@@ -182,8 +181,7 @@ fn odd(url: &dyn std::fmt::Display, error: &(dyn std::error::Error + 'static)) -
 }
 
 fn parse(url: &str) -> Result<Uri> {
-    let refuse =
-        |_| ImageError::new(ImageErrorKind::Unreachable, format!("{url:?} is not an address that can be asked"));
+    let refuse = |_| ImageError::new(ImageErrorKind::Unreachable, format!("{url:?} is not a valid address"));
     url.parse().map_err(refuse)
 }
 

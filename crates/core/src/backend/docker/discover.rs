@@ -1,5 +1,5 @@
-//! Finding the engine, as the docker command does: what the caller says, `DOCKER_HOST`, the current context, then the
-//! sockets that engines are known to have. What is named is used or refused; what is only known is tried in turn.
+//! Finds the engine as the docker command does: the option, `DOCKER_HOST`, the current context, then well-known sockets. A named
+//! engine is used or rejected; well-known sockets are tried in turn.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -12,10 +12,11 @@ use super::CALL_TIMEOUT;
 use super::error::{describe, unavailable_at};
 use super::reason::Reason;
 use crate::backend::Attempt;
+use crate::id::hex;
 use crate::options::{DockerOptions, TlsFiles};
 use crate::{Error, ErrorCode, Result};
 
-/// How long an engine may take for its first answer.
+/// How long an engine may take to answer a ping.
 const FIRST_ANSWER: Duration = Duration::from_secs(5);
 
 /// How long an engine that answers may take to say its version.
@@ -28,11 +29,11 @@ const OLDEST_API: ClientVersion = ClientVersion { major_version: 1, minor_versio
 pub(super) struct Discovery {
     pub(super) client: Client,
     pub(super) place: Place,
-    /// Those before it, which did not.
+    /// Engines that did not answer before it.
     pub(super) tried: Vec<Attempt>,
 }
 
-/// Where an engine is said to be, and by whom.
+/// The address of an engine, and where it comes from.
 #[derive(Debug, Clone)]
 pub(super) struct Place {
     pub(super) host: String,
@@ -41,12 +42,12 @@ pub(super) struct Place {
 
 #[derive(Debug, Clone)]
 enum Source {
-    /// The caller.
+    /// The `docker.host` option.
     Option,
     Environment,
     /// The current one, by name.
     Context(String),
-    /// Nobody: engines are known to be there.
+    /// A well-known socket.
     Default,
 }
 
@@ -130,7 +131,7 @@ async fn try_place(place: &Place, tls: Option<&TlsFiles>) -> Result<Client> {
     let silent = |limit: Duration| {
         move |_| place.unavailable(Reason::Silent, &format!("it did not answer within {} s", limit.as_secs()))
     };
-    // Podman asks dpkg or rpm for its version, which takes its time: whether somebody is there at all, a ping says.
+    // Podman asks dpkg or rpm for its version, which is slow. A ping shows whether anything answers at all.
     tokio::time::timeout(FIRST_ANSWER, client.ping()).await.map_err(silent(FIRST_ANSWER))?.map_err(failed)?;
     let negotiating = tokio::time::timeout(VERSION_ANSWER, client.negotiate_version()).await;
     let client = negotiating.map_err(silent(VERSION_ANSWER))?.map_err(failed)?;
@@ -151,7 +152,7 @@ fn client(place: &Place, tls: Option<&TlsFiles>) -> Result<Client> {
     let made = match host.split_once("://") {
         #[cfg(unix)]
         Some(("unix", path)) => {
-            // One that may not even be looked at is there, for all we know.
+            // A socket that this user cannot even stat counts as existing.
             if Path::new(path).try_exists().is_ok_and(|exists| !exists) {
                 return Err(place.unavailable(Reason::Missing, "there is no such socket"));
             }
@@ -215,7 +216,7 @@ fn from_context() -> Option<Place> {
     if name == "default" {
         return None;
     }
-    let digest: String = Sha256::digest(name.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect();
+    let digest = hex(&Sha256::digest(name.as_bytes()));
     let meta = std::fs::read(folder.join("contexts/meta").join(digest).join("meta.json")).ok()?;
     let meta: serde_json::Value = serde_json::from_slice(&meta).ok()?;
     let host = meta.pointer("/Endpoints/docker/Host")?.as_str()?.to_owned();

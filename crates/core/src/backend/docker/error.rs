@@ -1,11 +1,12 @@
-//! What an engine's refusal means to the caller.
+//! From an engine's errors to ours.
 
 use bollard::errors::Error as BollardError;
 
 use super::reason::Reason;
+use crate::error::Source;
 use crate::{Error, ErrorCode};
 
-/// The status of an answer that refused.
+/// The HTTP status of an error response.
 pub(super) fn status(error: &BollardError) -> Option<u16> {
     match error {
         BollardError::DockerResponseServerError { status_code, .. } => Some(*status_code),
@@ -13,7 +14,7 @@ pub(super) fn status(error: &BollardError) -> Option<u16> {
     }
 }
 
-/// Whether a create failed because its name is taken. Podman says so with another status than Docker.
+/// Whether a create failed because its name is taken. Podman uses another status than Docker.
 pub(super) fn is_name_taken(error: &BollardError) -> bool {
     match error {
         BollardError::DockerResponseServerError { status_code: 409, .. } => true,
@@ -22,13 +23,13 @@ pub(super) fn is_name_taken(error: &BollardError) -> bool {
     }
 }
 
-/// Whether a removal failed because the container was about to end by itself: Podman stops it first, and minds that.
+/// Whether a removal failed because the container was exiting by itself: Podman stops it first, and fails on that.
 pub(super) fn is_ending(error: &BollardError) -> bool {
     let BollardError::DockerResponseServerError { status_code: 500, message } = error else { return false };
     message.contains("container state improper")
 }
 
-/// Whether a list failed because a container in it is `stopped`: so Podman calls one that has ended, until it has looked.
+/// Whether a list failed because a container is `stopped`: Podman's state for one that has exited until it was inspected.
 pub(super) fn is_between_states(error: &BollardError) -> bool {
     matches!(error, BollardError::JsonDataError { message, .. } if message.contains("unknown variant `stopped`"))
 }
@@ -44,11 +45,13 @@ pub(super) fn engine_error(doing: &str, host: &str, error: BollardError) -> Erro
                 404 => ErrorCode::SandboxNotFound,
                 _ => ErrorCode::Internal,
             };
-            Error::new(code, format!("the engine could not {doing}: {message}")).with("status", status_code)
+            Error::new(code, format!("the engine could not {doing}: {message}"))
+                .with("status", status_code)
+                .of(Source::Engine)
         }
         BollardError::JsonDataError { message, .. } => {
             let text = format!("the engine's answer cannot be understood, when asked to {doing}: {message}");
-            Error::new(ErrorCode::Internal, text)
+            Error::new(ErrorCode::Internal, text).of(Source::Engine)
         }
         BollardError::RequestTimeoutError => {
             unavailable(host, Reason::Silent, &format!("it did not answer in time when asked to {doing}"))
@@ -57,7 +60,7 @@ pub(super) fn engine_error(doing: &str, host: &str, error: BollardError) -> Erro
     }
 }
 
-/// The whole chain, without what says no more than that there is a chain.
+/// The whole chain of causes, without the wrappers that add nothing.
 pub(super) fn describe(error: &BollardError) -> String {
     let mut parts = vec![error.to_string()];
     let mut source = std::error::Error::source(error);
@@ -76,7 +79,7 @@ pub(super) fn unavailable(host: &str, reason: Reason, why: &str) -> Error {
     unavailable_at(host, host, reason, why)
 }
 
-/// As [`unavailable`], where there is more to say of the address than what it is.
+/// As [`unavailable`], with more to say about the address.
 pub(super) fn unavailable_at(host: &str, address: &str, reason: Reason, why: &str) -> Error {
     let advice = match reason {
         Reason::Denied => {
@@ -90,5 +93,8 @@ pub(super) fn unavailable_at(host: &str, address: &str, reason: Reason, why: &st
     let message = format!(
         "the Docker engine at {address} cannot be used: {why}. {advice}, or set docker.host or DOCKER_HOST to one that runs"
     );
-    Error::new(ErrorCode::EngineUnavailable, message).with("host", host).with("reason", reason.as_str())
+    Error::new(ErrorCode::EngineUnavailable, message)
+        .with("host", host)
+        .with("reason", reason.as_str())
+        .of(Source::Engine)
 }

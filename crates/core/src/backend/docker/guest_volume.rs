@@ -1,9 +1,9 @@
 //! The guest on the engine: one named volume per guest version, filled once through the archive API, mounted read-only
 //! into every sandbox. No bind mount, so a remote engine is no different from a local one.
 //!
-//! A volume that exists is taken to be filled. Where that is not so (its maker died on the way, or is still at it), no
-//! sandbox starts in it, and `container::create` fills it again. Any number of programs may do so at once: the guest
-//! appears under its name only when it is whole.
+//! A volume that exists is assumed to be complete. If it is not (the program that fills it died or is still at work), no sandbox
+//! starts in it, and `container::create` fills it again. Any number of programs may do so at once: the guest appears under its
+//! name only when it is complete.
 
 use std::collections::HashSet;
 use std::io::{self, Read};
@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use bollard::models::{ContainerCreateBody, HostConfig, Mount, MountType, MountVolumeOptions, VolumeCreateRequest};
 use bollard::query_parameters::{DownloadFromContainerOptions, UploadToContainerOptions};
 use bytes::BytesMut;
-use cofferdam_protocol::GUEST_DIR;
+use cofferdam_protocol::{GUEST_DIR, GUEST_FILE};
 use futures_util::TryStreamExt;
 
 use super::Engine;
@@ -21,9 +21,6 @@ use super::records;
 use crate::guest::{GuestBinary, guest_binary};
 use crate::id::random_id;
 use crate::{Error, ErrorCode, Result};
-
-/// What the guest is called in its folder.
-const NAME: &str = "guest";
 
 fn binary(engine: &Engine) -> Result<GuestBinary> {
     let arch = engine.arch.ok_or_else(|| {
@@ -58,7 +55,7 @@ fn volume_mount(volume: &str, read_only: bool) -> Mount {
     }
 }
 
-/// Makes sure that the volume is there; asks the engine only once.
+/// Makes sure that the volume exists; asks the engine only once.
 pub(super) async fn ensure(engine: &Engine, image: &str) -> Result<()> {
     let mut is_ready = engine.guest_ready.lock().await;
     if *is_ready {
@@ -73,13 +70,13 @@ pub(super) async fn ensure(engine: &Engine, image: &str) -> Result<()> {
     Ok(())
 }
 
-/// For a sandbox whose guest did not start: makes sure that it is there, and whole.
+/// For a sandbox whose guest did not start: makes sure that the guest is complete.
 pub(super) async fn mend(engine: &Engine, image: &str) -> Result<()> {
     let _one_at_a_time = engine.guest_ready.lock().await;
     fill(engine, image).await
 }
 
-/// Puts the guest into the volume, by way of a container that is never started.
+/// Puts the guest into the volume, through a container that is never started.
 async fn fill(engine: &Engine, image: &str) -> Result<()> {
     let guest = binary(engine)?;
     let (volume, bytes) = (volume_name(guest.hash), guest.unpack()?);
@@ -117,7 +114,7 @@ async fn bring(engine: &Engine, helper: &str, guest: &[u8]) -> Result<()> {
     let body = bollard::body_full(archive(guest)?.into());
     match engine.client.upload_to_container(helper, Some(options), body).await {
         Ok(()) => Ok(()),
-        // Of two that link at the same moment, the engine may refuse one.
+        // The engine may reject one of two uploads that link at the same moment.
         Err(_) if is_there(engine, helper, guest).await => Ok(()),
         Err(error) => Err(engine.error("fill the guest's volume", error)),
     }
@@ -131,7 +128,7 @@ async fn is_there(engine: &Engine, helper: &str, guest: &[u8]) -> bool {
 
 /// Whether an archive of the volume has the guest under its name, byte for byte.
 fn holds(folder: &[u8], guest: &[u8]) -> io::Result<bool> {
-    let (mut named, mut whole) = (PathBuf::from(NAME), HashSet::new());
+    let (mut named, mut whole) = (PathBuf::from(GUEST_FILE), HashSet::new());
     for entry in tar::Archive::new(folder).entries()? {
         let mut entry = entry?;
         let Some(name) = entry.path()?.file_name().map(PathBuf::from) else { continue };
@@ -150,8 +147,7 @@ fn holds(folder: &[u8], guest: &[u8]) -> io::Result<bool> {
     Ok(whole.contains(&named))
 }
 
-/// The guest under a name that nobody else writes, and then the link to it: of an upload that is cut off, or that another
-/// one overtakes, nobody starts a part.
+/// The guest under a unique name, then a link to it: a partial upload is never started.
 fn archive(guest: &[u8]) -> Result<Vec<u8>> {
     let broken =
         |error: std::io::Error| Error::new(ErrorCode::Internal, format!("the guest cannot be packed: {error}"));
@@ -165,7 +161,7 @@ fn archive(guest: &[u8]) -> Result<Vec<u8>> {
     builder.append_data(&mut header, &whole, guest).map_err(broken)?;
     header.set_size(0);
     header.set_entry_type(tar::EntryType::Symlink);
-    builder.append_link(&mut header, NAME, &whole).map_err(broken)?;
+    builder.append_link(&mut header, GUEST_FILE, &whole).map_err(broken)?;
     builder.into_inner().map_err(broken)
 }
 

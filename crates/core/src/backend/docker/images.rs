@@ -1,4 +1,4 @@
-//! Images on the engine: there, or pulled.
+//! Images on the engine, pulled if need be.
 
 use bollard::models::CreateImageInfo;
 use bollard::query_parameters::CreateImageOptions;
@@ -28,10 +28,10 @@ pub(super) async fn prepare(
         return Err(Error::new(ErrorCode::ImageNotFound, message).with("image", image));
     }
     pull(engine, image, on_pull).await?;
-    inspect(engine, image).await?.ok_or_else(|| not_found(image, "it was pulled, and is not there all the same"))
+    inspect(engine, image).await?.ok_or_else(|| not_found(image, "the pull succeeded, but the image is still missing"))
 }
 
-async fn inspect(engine: &Engine, image: &str) -> Result<Option<ImageFacts>> {
+pub(super) async fn inspect(engine: &Engine, image: &str) -> Result<Option<ImageFacts>> {
     match engine.client.inspect_image(image).await {
         Ok(found) => {
             let user = found.config.and_then(|config| config.user).filter(|user| !user.is_empty());

@@ -1,5 +1,4 @@
-//! Images with packages, which are made here and never pushed. Their name says what is in them; a label says of which
-//! image they are made.
+//! Images with packages, built here and never pushed. The name is a hash of the contents; a label has the id of the base image.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -10,7 +9,8 @@ use bollard::query_parameters::{CommitContainerOptions, ListImagesOptions, Remov
 use super::Engine;
 use super::error::status;
 use crate::Result;
-use crate::backend::{PruneRequest, now_ms};
+use crate::backend::PruneRequest;
+use crate::clock::now_ms;
 
 /// Marks a layer, with the id of the image below it.
 const BASE: &str = "cofferdam.base";
@@ -29,13 +29,13 @@ pub(super) async fn commit(engine: &Engine, handle: &str, name: &str, image_id: 
         container: Some(handle.to_owned()),
         repo: Some(repo.to_owned()),
         tag: Some(tag.to_owned()),
-        // The installers are done, and nothing else is in it.
+        // The installers are done, and nothing else runs in it.
         pause: false,
         ..Default::default()
     };
     let config = ContainerConfig {
         labels: Some(HashMap::from([(BASE.to_owned(), image_id.to_owned())])),
-        // What the container had would tell whose it was.
+        // The container's own would reveal whose it was.
         entrypoint: Some(Vec::new()),
         cmd: Some(vec!["sh".to_owned()]),
         ..Default::default()
@@ -44,7 +44,7 @@ pub(super) async fn commit(engine: &Engine, handle: &str, name: &str, image_id: 
     made.map(drop).map_err(|error| engine.error("keep the packages", error))
 }
 
-/// Removes those whose image is no more, and all that are not in use where the request says so.
+/// Removes layers whose image is gone, and all unused ones if the request says so.
 pub(super) async fn prune(engine: &Engine, request: &PruneRequest) -> Result<Vec<String>> {
     let filters = HashMap::from([("label".to_owned(), vec![BASE.to_owned()])]);
     let options = ListImagesOptions { filters: Some(filters), ..Default::default() };
@@ -58,7 +58,7 @@ pub(super) async fn prune(engine: &Engine, request: &PruneRequest) -> Result<Vec
             continue;
         }
         for name in layer.repo_tags {
-            // Not by force: one that a sandbox uses stays.
+            // Without force, a layer that a sandbox uses stays.
             let options = None::<RemoveImageOptions>;
             if request.dry_run || engine.client.remove_image(&name, options, None).await.is_ok() {
                 removed.push(name);
@@ -71,7 +71,7 @@ pub(super) async fn prune(engine: &Engine, request: &PruneRequest) -> Result<Vec
 async fn has_base(engine: &Engine, layer: &ImageSummary) -> bool {
     let Some(base) = layer.labels.get(BASE) else { return true };
     match engine.client.inspect_image(base).await {
-        // The engine keeps it for as long as it is below another one; what has no name any more is nobody's image.
+        // The engine keeps an image as long as another is built on it; one without a name is nobody's.
         Ok(found) => found.repo_tags.is_some_and(|tags| !tags.is_empty()),
         Err(error) => status(&error) != Some(404),
     }

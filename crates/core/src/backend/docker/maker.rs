@@ -1,11 +1,11 @@
-//! Which program made a container, so that what it leaves half made can be told from what it is just making.
+//! Which program created a container: tells what a dead program left from what a live one is creating.
 
 #[cfg(target_os = "linux")]
 mod linux {
     use std::fs;
     use std::sync::OnceLock;
 
-    /// This boot of this machine, and the process numbers seen in it.
+    /// This boot of this machine, and its pid namespace.
     fn world() -> Option<&'static str> {
         static WORLD: OnceLock<Option<String>> = OnceLock::new();
         let world = WORLD.get_or_init(|| {
@@ -16,9 +16,9 @@ mod linux {
         world.as_deref()
     }
 
-    /// Numbers are given again; the time of its start is a process's own.
+    /// Pids are reused; together with the start time they are unique.
     fn started(pid: u32) -> Option<String> {
-        // Its name in there is cut wherever the kernel has no more room, within a character too.
+        // The kernel cuts the process name at 15 bytes, even inside a character.
         let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
         String::from_utf8_lossy(&stat).rsplit_once(')')?.1.split_whitespace().nth(19).map(str::to_owned)
     }
@@ -34,7 +34,7 @@ mod linux {
     }
 }
 
-/// For a label; empty where programs cannot be told apart.
+/// For a label; empty where programs cannot be identified.
 pub(super) fn this_program() -> String {
     #[cfg(target_os = "linux")]
     return linux::program(std::process::id()).unwrap_or_default();
@@ -42,7 +42,7 @@ pub(super) fn this_program() -> String {
     return String::new();
 }
 
-/// Whether the maker has ended; `None` when that cannot be seen from here.
+/// Whether the program has ended; `None` if that cannot be seen from here.
 pub(super) fn is_dead(maker: &str) -> Option<bool> {
     #[cfg(target_os = "linux")]
     return linux::is_dead(maker);

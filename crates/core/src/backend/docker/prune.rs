@@ -1,5 +1,5 @@
-//! Cleaning up after programs that died half way, and after older versions. What a living program is just making is not
-//! touched: its maker is looked for, and where it cannot be seen, it is given time.
+//! Cleans up after programs that died half way, and after older versions. What a live program is creating is left alone: if its
+//! creator cannot be seen from here, it gets time to finish.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -8,11 +8,12 @@ use bollard::models::{ContainerSummary, ContainerSummaryStateEnum};
 use bollard::query_parameters::{ListVolumesOptions, RemoveVolumeOptions};
 
 use super::error::status;
-use super::{Engine, data_volume, guest_volume, layers, maker, records};
+use super::{Engine, guest_volume, layers, maker, records, workspaces};
 use crate::Result;
-use crate::backend::{PruneReport, PruneRequest, now_ms};
+use crate::backend::{PruneReport, PruneRequest, Workspace};
+use crate::clock::now_ms;
 
-/// How long a program on another machine may take from making a container to starting it.
+/// How long a program on another machine may take from creating a container to starting it.
 const STARTING: Duration = Duration::from_secs(120);
 
 pub(super) async fn prune(engine: &Engine, request: &PruneRequest) -> Result<PruneReport> {
@@ -33,7 +34,7 @@ pub(super) async fn prune(engine: &Engine, request: &PruneRequest) -> Result<Pru
 
 async fn dead_containers(engine: &Engine, request: &PruneRequest) -> Result<Vec<String>> {
     let mut dead = Vec::new();
-    // Sandboxes, and those by which the guest's volume is filled.
+    // Sandboxes, and the containers that fill the guest's volume.
     for label in [records::ID, records::GUEST] {
         let found = engine.containers(label, "look for dead sandboxes").await?;
         dead.extend(found.into_iter().filter(|container| is_dead(container, request)).filter_map(|c| c.id));
@@ -46,11 +47,11 @@ fn is_dead(container: &ContainerSummary, request: &PruneRequest) -> bool {
     let age = Duration::from_secs((now_ms() / 1000).saturating_sub(created));
     let maker = container.labels.as_ref().and_then(|labels| labels.get(records::MAKER));
     let is_over = match container.state {
-        // Not started yet; or its maker died before it came to that.
+        // Not started yet, or its creator died before that.
         Some(ContainerSummaryStateEnum::CREATED) => {
             maker.and_then(|maker| maker::is_dead(maker)).unwrap_or(age > STARTING)
         }
-        // It should have removed itself. An engine that was killed in between does not.
+        // It should have removed itself, but an engine that was killed meanwhile does not do that.
         Some(ContainerSummaryStateEnum::EXITED | ContainerSummaryStateEnum::DEAD) => true,
         _ => false,
     };
@@ -59,21 +60,19 @@ fn is_dead(container: &ContainerSummary, request: &PruneRequest) -> bool {
 
 async fn unneeded_volumes(engine: &Engine, request: &PruneRequest) -> Result<Vec<String>> {
     let current = guest_volume::current(engine)?;
-    // An older version that still runs somewhere fills it again when it needs to.
+    // An older version that still runs somewhere fills its volume again when it needs to.
     let mut unneeded = unused_volumes(engine, records::GUEST).await?;
     unneeded.retain(|name| *name != current);
     if request.volumes {
-        let older_than = u64::try_from(request.older_than.as_millis()).unwrap_or(u64::MAX);
-        let now = now_ms();
         let unused = unused_volumes(engine, records::DATA).await?;
-        let data = data_volume::list(engine).await?.into_iter();
-        let old = data.filter(|v| now.saturating_sub(v.created_ms) >= older_than).map(|v| v.name);
-        unneeded.extend(old.filter(|name| unused.contains(name)));
+        let is_old = |workspace: &Workspace| workspace.created_at.elapsed().unwrap_or_default() >= request.older_than;
+        let old = workspaces::list(engine).await?.into_iter().filter(|volume| is_old(&volume.workspace));
+        unneeded.extend(old.map(|volume| volume.name).filter(|name| unused.contains(name)));
     }
     Ok(unneeded)
 }
 
-/// Those that no container has, running or not.
+/// Volumes that no container uses, running or not.
 async fn unused_volumes(engine: &Engine, label: &str) -> Result<Vec<String>> {
     let filters =
         HashMap::from([("label".to_owned(), vec![label.to_owned()]), ("dangling".to_owned(), vec!["true".to_owned()])]);

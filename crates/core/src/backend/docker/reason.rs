@@ -1,4 +1,4 @@
-//! Why an engine cannot be used, for programs: `doctor` has a cure for each.
+//! Why an engine cannot be used, for programs: `doctor` has a fix for each.
 
 use std::error::Error as StdError;
 use std::io;
@@ -9,25 +9,25 @@ use bollard::errors::Error as BollardError;
 pub(super) enum Reason {
     /// There is no such socket.
     Missing,
-    /// This user may not open it.
+    /// Permission denied.
     Denied,
-    /// Nobody listens there.
+    /// Connection refused.
     Refused,
-    /// Somebody listens, and does not answer.
+    /// It accepts connections, and does not answer.
     Silent,
-    /// The name of its machine stands for nothing.
+    /// Its host name cannot be resolved.
     Unresolved,
     /// Its API is older than what we speak.
     OldApi,
-    /// What answers does not talk as an engine.
+    /// What answers is not an engine.
     NotAnEngine,
-    /// The address cannot be meant.
+    /// The address is malformed.
     BadAddress,
     Other,
 }
 
 impl Reason {
-    /// Public, as a detail of errors: these words never change.
+    /// Public, as a detail of errors: these names never change.
     pub(super) fn as_str(self) -> &'static str {
         match self {
             Reason::Missing => "missing",
@@ -61,7 +61,7 @@ impl Reason {
         let mut reason = Reason::Other;
         let mut source = error.source();
         while let Some(inner) = source {
-            // The innermost one knows best.
+            // The innermost error is the most specific.
             if let Some(error) = inner.downcast_ref::<io::Error>() {
                 reason = of_io(error);
             } else if is_unresolved(&inner.to_string()) {
@@ -86,7 +86,7 @@ fn of_io(error: &io::Error) -> Reason {
     }
 }
 
-/// Neither the resolver nor the ssh command has a code for it.
+/// Neither the resolver nor the ssh command has an error code for it.
 fn is_unresolved(text: &str) -> bool {
     text.contains("failed to lookup address") || text.contains("Could not resolve hostname")
 }

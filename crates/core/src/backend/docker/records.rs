@@ -9,17 +9,17 @@ use bollard::models::{
 use serde::{Deserialize, Serialize};
 
 use super::maker;
-use crate::backend::{BoxRecord, BoxSpec, BoxState, now_ms};
-use crate::key::WARM_CLAIM;
+use crate::backend::{BoxRecord, BoxSpec, BoxState, Network};
+use crate::clock::now_ms;
 use crate::options::Limits;
 
 /// Marks a sandbox, with its id.
 pub(super) const ID: &str = "cofferdam.id";
 /// Marks what belongs to the guest itself.
 pub(super) const GUEST: &str = "cofferdam.guest";
-/// Marks a persistent workspace, with what it was made for.
+/// Marks a persistent workspace, with the box it was created for.
 pub(super) const DATA: &str = "cofferdam.data";
-/// Which program made it.
+/// The program that created it.
 pub(super) const MAKER: &str = "cofferdam.maker";
 const KEY: &str = "cofferdam.key";
 const IMAGE: &str = "cofferdam.image";
@@ -28,12 +28,15 @@ const VERSION: &str = "cofferdam.version";
 const FACTS: &str = "cofferdam.facts";
 const CALLERS: &str = "cofferdam.label.";
 
-/// What needs no label of its own.
-#[derive(Serialize, Deserialize)]
+/// How the names of unclaimed containers begin. A claimed one has the name of its claim.
+pub(super) const UNCLAIMED: &str = "cofferdam-warm-";
+
+/// What needs no label of its own. Other versions read it: see `tests`.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct Facts {
     created_ms: u64,
     max_lifetime_ms: u64,
-    network: bool,
+    network: Network,
     #[serde(default)]
     persist: bool,
     limits: Limits,
@@ -42,16 +45,16 @@ struct Facts {
 pub(super) fn labels(spec: &BoxSpec) -> HashMap<String, String> {
     let facts = Facts {
         created_ms: now_ms(),
-        max_lifetime_ms: spec.setup.lease.max_ms,
+        max_lifetime_ms: spec.lease.max_ms,
         network: spec.network,
         persist: spec.persist,
         limits: spec.limits,
     };
     let own = [
-        (ID, spec.setup.sandbox_id.clone()),
-        (KEY, spec.setup.key.clone()),
+        (ID, spec.sandbox_id.clone()),
+        (KEY, spec.key_text().to_owned()),
         (IMAGE, spec.image.clone()),
-        (WORKDIR, spec.setup.workdir.clone()),
+        (WORKDIR, spec.workdir.clone()),
         (VERSION, env!("CARGO_PKG_VERSION").to_owned()),
         (MAKER, maker::this_program()),
         (FACTS, serde_json::to_string(&facts).unwrap_or_default()),
@@ -79,7 +82,7 @@ pub(super) fn from_inspect(container: ContainerInspectResponse) -> Option<BoxRec
         _ => BoxState::Stopped,
     };
     let mut record = record(container.id?, container.name.unwrap_or_default(), state, container.config?.labels?)?;
-    // As they are now, where they were changed while it ran.
+    // Limits may have changed while it ran.
     if let Some(now) = container.host_config {
         let positive =
             |value: Option<i64>| value.and_then(|value| u64::try_from(value).ok()).filter(|value| *value > 0);
@@ -98,16 +101,17 @@ fn record(handle: String, name: String, state: BoxState, labels: HashMap<String,
         .iter()
         .filter_map(|(name, value)| Some((name.strip_prefix(CALLERS)?.to_owned(), value.clone())))
         .collect();
-    let (name, key) = (name.trim_start_matches('/').to_owned(), label(KEY)?);
-    let is_nobodys = key.is_empty() && name.starts_with(WARM_CLAIM);
+    let claim = Some(name.trim_start_matches('/').to_owned()).filter(|name| !name.starts_with(UNCLAIMED));
+    let key = label(KEY)?;
+    let is_unclaimed = key.is_empty() && claim.is_none();
     Some(BoxRecord {
         handle,
-        name,
+        claim,
         id: label(ID)?,
         key,
         image: label(IMAGE)?,
         workdir: label(WORKDIR)?,
-        state: if is_nobodys && state == BoxState::Running { BoxState::Warm } else { state },
+        state: if is_unclaimed && state == BoxState::Running { BoxState::Warm } else { state },
         created_at,
         expires_at: (facts.max_lifetime_ms > 0).then(|| created_at + Duration::from_millis(facts.max_lifetime_ms)),
         limits: facts.limits,
@@ -115,4 +119,24 @@ fn record(handle: String, name: String, state: BoxState, labels: HashMap<String,
         persist: facts.persist,
         labels: callers,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn facts_of_every_release_are_read() {
+        let limits = Limits::standard();
+        let facts = Facts { created_ms: 7, max_lifetime_ms: 9, network: Network::Open, persist: true, limits };
+        let written = serde_json::to_string(&facts).unwrap();
+        let limits = r#"{"cpus":2.0,"memory_mb":2048,"pids":512,"workspace_mb":null,"open_files":null}"#;
+        let of = |network: &str| {
+            format!(r#"{{"created_ms":7,"max_lifetime_ms":9,"network":{network},"persist":true,"limits":{limits}}}"#)
+        };
+        assert_eq!(written, of("\"open\""));
+        for stored in [of("true"), of("\"open\"")] {
+            assert_eq!(serde_json::from_str::<Facts>(&stored).unwrap(), facts);
+        }
+    }
 }

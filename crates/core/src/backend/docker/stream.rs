@@ -1,4 +1,4 @@
-//! Bytes to and from a process in a container, out of the engine's own stream format.
+//! A container's stream as plain bytes, decoded from the engine's stream format.
 
 use std::io;
 use std::pin::Pin;
@@ -13,7 +13,7 @@ use crate::guest::ByteStream;
 type Output = Pin<Box<dyn Stream<Item = Result<LogOutput, bollard::errors::Error>> + Send>>;
 
 pub(super) fn byte_stream(output: Output, input: Pin<Box<dyn AsyncWrite + Send>>) -> ByteStream {
-    // What the guest writes to its standard error is for people who look at the container, not for us.
+    // The guest's standard error is for people who look at the container, not for us.
     let reader = output.filter_map(|item| {
         std::future::ready(match item {
             Ok(LogOutput::StdOut { message } | LogOutput::Console { message }) => Some(Ok(message)),

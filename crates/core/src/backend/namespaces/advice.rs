@@ -1,16 +1,16 @@
-//! What to do where boxes cannot be made: the kernel's word for it, and what that means on this machine.
+//! What to do when a box cannot be created: the kernel's error, and what it means on this machine.
 
 use std::path::Path;
 
 use cofferdam_protocol::keeper::{Refusal, Step};
 
-use super::kernel_says;
+use crate::backend::local::read_kernel_file;
 use crate::{Error, ErrorCode};
 
-/// What is known of the machine when something does not work.
+/// Facts about the machine that explain failures.
 #[derive(Debug, Clone, Copy, Default)]
 struct Machine {
-    /// Ubuntu since 23.10: profiles say which programs may make user namespaces.
+    /// Ubuntu since 23.10: AppArmor profiles say which programs may create user namespaces.
     apparmor_restricts: bool,
     /// `user.max_user_namespaces` is zero.
     none_allowed: bool,
@@ -21,15 +21,15 @@ struct Machine {
 
 impl Machine {
     fn here() -> Machine {
-        let says = |file: &str, value: &str| kernel_says(file).trim() == value;
-        let of_first = kernel_says("/proc/1/environ");
+        let says = |file: &str, value: &str| read_kernel_file(file).trim() == value;
+        let of_first = read_kernel_file("/proc/1/environ");
         Machine {
             apparmor_restricts: says("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1"),
             none_allowed: says("/proc/sys/user/max_user_namespaces", "0"),
             clone_forbidden: says("/proc/sys/kernel/unprivileged_userns_clone", "0"),
             in_container: Path::new("/run/.containerenv").exists()
                 || of_first.contains("container=")
-                || is_root_an_overlay(&kernel_says("/proc/self/mountinfo")),
+                || is_root_an_overlay(&read_kernel_file("/proc/self/mountinfo")),
         }
     }
 }

@@ -1,28 +1,29 @@
-//! Images by name and from archives, as roots for boxes: what the image store has or brings, and keeps while it is used.
+//! Images by name and from archives, as root file systems for boxes. The image store fetches them, and keeps them while in use.
 
 use std::collections::HashMap;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use cofferdam_images::{ImageError, ImageErrorKind, ImageStore, OnProgress, PullPolicy as Pull, default_folder};
 use cofferdam_protocol::keeper;
 
 use super::roots::{self, Root};
+use crate::lock::lock;
 use crate::options::{OnPull, PullPolicy, PullProgress};
 use crate::{Error, ErrorCode, Result};
 
-/// The roots that this program has used, by the names of their images.
+/// The roots that this program has used, by image name.
 #[derive(Default)]
-pub(super) struct Images {
+pub(super) struct ImageRoots {
     store: Mutex<Option<Arc<ImageStore>>>,
     used: Mutex<HashMap<String, Arc<Prepared>>>,
 }
 
-/// A root that is ready, and stays so.
+/// A root that is ready, and stays available.
 pub(super) struct Prepared {
     pub(super) root: Root,
-    /// What the image is, whatever it is called.
+    /// Identifies its content, whatever it is called.
     pub(super) id: String,
     lease: Option<cofferdam_images::InUse>,
 }
@@ -35,7 +36,7 @@ impl Prepared {
         Ok(Prepared { root, id: roots::HOST.to_owned(), lease: None })
     }
 
-    /// The files that a keeper locks, so that the image stays for as long as its box does.
+    /// The files that a keeper locks, so that the image stays as long as its box.
     pub(super) fn leases(&self) -> Vec<String> {
         let path = |lease: &cofferdam_images::InUse| {
             let fd = std::os::fd::AsRawFd::as_raw_fd(&lease.as_fd());
@@ -45,9 +46,9 @@ impl Prepared {
     }
 }
 
-impl Images {
+impl ImageRoots {
     fn store(&self) -> Result<Arc<ImageStore>> {
-        let mut store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut store = lock(&self.store);
         if let Some(store) = &*store {
             return Ok(Arc::clone(store));
         }
@@ -56,7 +57,7 @@ impl Images {
         Ok(made)
     }
 
-    /// The name under which an image is known from here on. A shortcut is the machine's own, unless its image was brought here.
+    /// The resolved name of an image. A shortcut is the machine's own, unless its image is in the store.
     pub(super) async fn resolve_name(&self, name: &str) -> Result<String> {
         if roots::is_shortcut(name) {
             let image = crate::resolve_image(name)?;
@@ -67,7 +68,7 @@ impl Images {
         roots::resolve_name(name)
     }
 
-    /// The root of an image; brought here if need be.
+    /// The root of an image, pulled if need be.
     pub(super) async fn prepare(
         &self,
         image: &str,
@@ -75,12 +76,12 @@ impl Images {
         on_pull: Option<&OnPull>,
     ) -> Result<Arc<Prepared>> {
         if pull != PullPolicy::Always
-            && let Some(prepared) = self.used.lock().unwrap_or_else(PoisonError::into_inner).get(image)
+            && let Some(prepared) = lock(&self.used).get(image)
         {
             return Ok(Arc::clone(prepared));
         }
         if let Some(root) = roots::resolve(image)? {
-            // Neither changes under its name, and neither is anything but what is there.
+            // Neither needs a cache or a lease.
             return Ok(Arc::new(Prepared { root, id: image.to_owned(), lease: None }));
         }
         let store = self.store()?;
@@ -98,7 +99,7 @@ impl Images {
             user: found.config.user.filter(|user| !user.is_empty()),
         };
         let prepared = Arc::new(Prepared { root, id: found.id, lease: Some(found.lease) });
-        let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut used = lock(&self.used);
         used.insert(image.to_owned(), Arc::clone(&prepared));
         Ok(prepared)
     }

@@ -1,22 +1,23 @@
-//! What this backend is and can do on this machine.
+//! What this backend is, and what it can do on this machine.
 
 use std::fs;
 use std::sync::atomic::Ordering;
 
-use super::{Found, Ground, boxes};
+use super::{Machine, create};
 use crate::Result;
+use crate::backend::local::Local;
 use crate::backend::{Enforcement, EngineInfo};
 
-pub(super) fn info(ground: &Ground, found: &Found) -> Result<EngineInfo> {
-    boxes::prove(ground, found)?;
+pub(super) fn info(machine: &Machine, local: &Local) -> Result<EngineInfo> {
+    create::prove(machine, local)?;
     let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim().to_owned();
-    let hierarchy = ground.hierarchy(found);
+    let hierarchy = machine.hierarchy(local);
     let is_root = rustix::process::geteuid().is_root();
-    let kept = |controller: &str, otherwise: Enforcement| match hierarchy.has(controller) {
+    let enforced = |controller: &str, otherwise: Enforcement| match hierarchy.has(controller) {
         true => Enforcement::Enforced,
         false => otherwise,
     };
-    let in_memory = ground.in_memory.load(Ordering::Relaxed);
+    let in_memory = machine.in_memory.load(Ordering::Relaxed);
     let abilities = [
         ("architecture", std::env::consts::ARCH.into()),
         ("cgroupVersion", hierarchy.version().into()),
@@ -24,7 +25,7 @@ pub(super) fn info(ground: &Ground, found: &Found) -> Result<EngineInfo> {
         ("seccomp", true.into()),
         ("userns", true.into()),
         ("network", false.into()),
-        ("state", found.state.path().display().to_string().into()),
+        ("state", local.state.path().display().to_string().into()),
         ("storage", if in_memory { "memory" } else { "disk" }.into()),
     ];
     Ok(EngineInfo {
@@ -34,8 +35,8 @@ pub(super) fn info(ground: &Ground, found: &Found) -> Result<EngineInfo> {
         tier: Some("full"),
         abilities: abilities.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
         limits: [
-            ("cpus", kept("cpu", Enforcement::None)),
-            ("memoryMb", kept("memory", Enforcement::Watched)),
+            ("cpus", enforced("cpu", Enforcement::None)),
+            ("memoryMb", enforced("memory", Enforcement::Watched)),
             ("pids", Enforcement::Enforced),
             ("workspaceMb", Enforcement::Watched),
             ("openFiles", Enforcement::Enforced),

@@ -1,89 +1,66 @@
 //! The namespaces backend: sandboxes without an engine, and without root where the kernel lets ordinary users have namespaces.
 //!
-//! A box is a folder in the state folder, a keeper that makes it and stays with it, and the guest as PID 1 in namespaces
-//! of its own. There is no daemon: what is on record is in the file system, and what lives holds a lock on it.
+//! A box is a folder in the state folder, a keeper process that creates it and supervises it, and the guest as PID 1 in namespaces
+//! of its own.
 
 mod advice;
-mod boxes;
-mod cgroups;
-mod data;
-mod helper;
+mod create;
 mod images;
 mod info;
 mod plan;
-mod prune;
 mod roots;
 mod setup;
-mod state;
 
-use std::collections::HashSet;
-use std::io;
+use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use async_trait::async_trait;
-use sha2::{Digest, Sha256};
 
-use super::{Backend, BoxRecord, BoxSpec, Creation, EngineInfo, ImageFacts, PruneReport, PruneRequest};
+use super::local::{Hierarchy, Local, state_error};
+use super::{
+    Backend, BoxRecord, BoxSpec, Claims, Creation, EngineInfo, ImageFacts, Images, LiveLimits, PruneReport,
+    PruneRequest, Workspace, Workspaces,
+};
 use crate::guest::ByteStream;
+use crate::key::SessionKey;
 use crate::options::{Limits, OnPull, PullPolicy};
 use crate::{Error, ErrorCode, Result};
-use cgroups::Hierarchy;
-use helper::Helper;
-use images::Images;
-use state::State;
+use images::ImageRoots;
 
+pub(super) use setup::installed as installed_helper;
 pub use setup::{SetupReport, setup};
 
-/// A file of the kernel's, or nothing. Paths in it, where something is mounted, may be any bytes.
-fn kernel_says(file: &str) -> String {
-    std::fs::read(file).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default()
-}
-
-/// Boxes of this machine's own kernel, made by this user.
+/// Boxes of this machine's own kernel, created by this user.
 #[derive(Default)]
-pub struct Namespaces(Arc<Ground>);
+pub struct Namespaces(Arc<Machine>);
 
-/// What all calls stand on; found on first use.
+/// What is known of this machine; found out on first use.
 #[derive(Default)]
-struct Ground {
-    found: OnceLock<Found>,
+struct Machine {
+    local: OnceLock<Local>,
     /// The state folder's file system cannot be the upper layer of an overlay.
     in_memory: AtomicBool,
-    /// Cgroups that seemed to be ours to make are not.
+    /// This program may not create cgroups, although it seemed so.
     without_cgroups: AtomicBool,
-    images: Images,
-    /// A box was made here.
+    images: ImageRoots,
+    /// A box was created here.
     is_proven: AtomicBool,
 }
 
-struct Found {
-    state: State,
-    helper: &'static Helper,
-    hierarchy: Hierarchy,
-}
-
-impl Ground {
+impl Machine {
     /// Where the cgroups of new boxes are.
-    fn hierarchy<'a>(&self, found: &'a Found) -> &'a Hierarchy {
-        if self.without_cgroups.load(Ordering::Relaxed) { &Hierarchy::Absent } else { &found.hierarchy }
+    fn hierarchy<'a>(&self, local: &'a Local) -> &'a Hierarchy {
+        if self.without_cgroups.load(Ordering::Relaxed) { &Hierarchy::Absent } else { &local.hierarchy }
     }
 
-    fn found(&self) -> Result<&Found> {
-        if let Some(found) = self.found.get() {
-            return Ok(found);
+    fn local(&self) -> Result<&Local> {
+        if let Some(local) = self.local.get() {
+            return Ok(local);
         }
-        let state = State::open()?;
-        let helper = Helper::get(state.path())?;
-        Ok(self.found.get_or_init(|| Found { state, helper, hierarchy: Hierarchy::here() }))
+        let local = Local::open()?;
+        Ok(self.local.get_or_init(|| local))
     }
-}
-
-/// How the cgroups of boxes in a state folder are named.
-fn cgroup_prefix(state: &State) -> String {
-    let digest = Sha256::digest(state.path().as_os_str().as_encoded_bytes());
-    let digits: String = digest.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
-    format!("cofferdam-{digits}-")
 }
 
 impl Namespaces {
@@ -92,33 +69,125 @@ impl Namespaces {
         Namespaces::default()
     }
 
-    /// Runs what blocks where that holds nobody up.
+    /// Runs blocking work on a thread of its own.
     async fn work<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&Ground, &Found) -> Result<T> + Send + 'static,
+        work: impl FnOnce(&Machine, &Local) -> Result<T> + Send + 'static,
     ) -> Result<T> {
-        let ground = Arc::clone(&self.0);
-        let outcome = tokio::task::spawn_blocking(move || work(&ground, ground.found()?)).await;
-        outcome.map_err(|error| Error::new(ErrorCode::Internal, format!("work on a sandbox crashed: {error}")))?
+        let machine = Arc::clone(&self.0);
+        let outcome = tokio::task::spawn_blocking(move || work(&machine, machine.local()?)).await;
+        outcome.map_err(Error::panicked)?
+    }
+
+    /// As [`Namespaces::work`], on one box.
+    async fn on_box<T: Send + 'static>(
+        &self,
+        handle: &str,
+        work: impl FnOnce(&Local, &str) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let handle = handle.to_owned();
+        self.work(move |_, local| work(local, &handle)).await
+    }
+
+    /// As [`Namespaces::work`], on one session.
+    async fn on_session<T: Send + 'static>(
+        &self,
+        key: &SessionKey,
+        work: impl FnOnce(&Local, &SessionKey) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let key = key.clone();
+        self.work(move |_, local| work(local, &key)).await
     }
 }
 
-/// What went wrong with the state folder.
-fn broken(doing: &str) -> impl Fn(io::Error) -> Error + '_ {
-    move |error| Error::new(ErrorCode::Internal, format!("cannot {doing} in the state folder: {error}"))
+fn byte_stream(socket: UnixStream) -> Result<ByteStream> {
+    let stream = socket.set_nonblocking(true).and_then(|()| tokio::net::UnixStream::from_std(socket));
+    let (reader, writer) = stream.map_err(state_error("open a sandbox's stream"))?.into_split();
+    Ok(ByteStream { reader: Box::pin(reader), writer: Box::pin(writer) })
 }
 
 #[async_trait]
 impl Backend for Namespaces {
+    fn name(&self) -> &'static str {
+        "namespaces"
+    }
+
     async fn info(&self) -> Result<EngineInfo> {
         self.work(info::info).await
     }
 
-    async fn resolve_image(&self, name: &str) -> Result<String> {
+    async fn create(&self, spec: &BoxSpec) -> Result<Creation> {
+        if spec.network.is_on() {
+            let message = "sandboxes of the namespaces backend have no network but their own loopback device; open without \
+                           network: true, or use a container engine";
+            return Err(Error::new(ErrorCode::Unsupported, message));
+        }
+        // Missing only when another program's workspace is started again.
+        let prepared = self.0.images.prepare(&spec.image, PullPolicy::Missing, None).await?;
+        let spec = spec.clone();
+        match self.work(move |machine, local| create::create(machine, local, &spec, &prepared)).await? {
+            Some((handle, socket)) => Ok(Creation::New { handle, stream: byte_stream(socket)? }),
+            None => Ok(Creation::Taken),
+        }
+    }
+
+    async fn find(&self, handle: &str) -> Result<Option<BoxRecord>> {
+        self.on_box(handle, Local::find).await
+    }
+
+    async fn list(&self) -> Result<Vec<BoxRecord>> {
+        self.work(|_, local| local.list()).await
+    }
+
+    async fn link(&self, handle: &str) -> Result<ByteStream> {
+        byte_stream(self.on_box(handle, Local::link).await?)
+    }
+
+    async fn fate(&self, handle: &str) -> Option<Error> {
+        self.on_box(handle, |local, handle| Ok(local.fate(handle))).await.ok()?
+    }
+
+    async fn remove(&self, handle: &str) -> Result<()> {
+        self.on_box(handle, Local::remove).await
+    }
+
+    async fn prune(&self, request: &PruneRequest) -> Result<PruneReport> {
+        let request = *request;
+        self.work(move |_, local| local.prune(&request).map_err(state_error("clean up"))).await
+    }
+
+    fn images(&self) -> Option<&dyn Images> {
+        Some(self)
+    }
+
+    fn workspaces(&self) -> Option<&dyn Workspaces> {
+        Some(self)
+    }
+
+    fn live_limits(&self) -> Option<&dyn LiveLimits> {
+        Some(self)
+    }
+}
+
+#[async_trait]
+impl Claims for Namespaces {
+    async fn holder(&self, key: &SessionKey) -> Result<Option<BoxRecord>> {
+        self.on_session(key, Local::holder).await
+    }
+
+    async fn assign(&self, handle: &str, key: &SessionKey) -> Result<bool> {
+        let key = key.clone();
+        self.on_box(handle, move |local, handle| local.assign(handle, &key)).await
+    }
+}
+
+#[async_trait]
+impl Images for Namespaces {
+    async fn resolve(&self, name: &str) -> Result<String> {
         self.0.images.resolve_name(name).await
     }
 
-    async fn prepare_image(&self, image: &str, pull: PullPolicy, on_pull: Option<&OnPull>) -> Result<ImageFacts> {
+    async fn prepare(&self, image: &str, pull: PullPolicy, on_pull: Option<&OnPull>) -> Result<ImageFacts> {
         let prepared = self.0.images.prepare(image, pull, on_pull).await?;
         Ok(ImageFacts { id: prepared.id.clone(), user: prepared.root.user.clone() })
     }
@@ -126,89 +195,39 @@ impl Backend for Namespaces {
     async fn pull(&self, image: &str, on_pull: Option<&OnPull>) -> Result<()> {
         self.0.images.prepare(image, PullPolicy::Always, on_pull).await.map(drop)
     }
+}
 
-    async fn create(&self, spec: &BoxSpec) -> Result<Creation> {
-        if spec.network {
-            let message = "sandboxes of namespaces have no network beyond their own loopback device; open without \
-                           network: true, or use a container engine";
-            return Err(Error::new(ErrorCode::Unsupported, message));
-        }
-        // It is there, unless somebody starts again what another program has made.
-        let prepared = self.0.images.prepare(&spec.image, PullPolicy::Missing, None).await?;
+#[async_trait]
+impl Workspaces for Namespaces {
+    async fn ensure(&self, spec: &BoxSpec) -> Result<Workspace> {
         let spec = spec.clone();
-        match self.work(move |ground, found| boxes::create(ground, found, &spec, &prepared)).await? {
-            Some((handle, socket)) => Ok(Creation::New { handle, stream: boxes::byte_stream(socket)? }),
-            None => Ok(Creation::Taken),
-        }
-    }
-
-    async fn link(&self, handle: &str) -> Result<ByteStream> {
-        let handle = handle.to_owned();
-        boxes::byte_stream(self.work(move |_, found| boxes::link(found, &handle)).await?)
-    }
-
-    async fn fate(&self, handle: &str) -> Option<Error> {
-        let handle = handle.to_owned();
-        self.work(move |_, found| Ok(boxes::fate(found, &handle))).await.ok()?
-    }
-
-    async fn find(&self, name: &str) -> Result<Option<BoxRecord>> {
-        let name = name.to_owned();
-        self.work(move |_, found| boxes::find(found, &name)).await
-    }
-
-    async fn list(&self) -> Result<Vec<BoxRecord>> {
-        self.work(|_, found| {
-            let mut records = boxes::list(found)?;
-            let running: HashSet<String> = records.iter().map(|record| record.id.clone()).collect();
-            let kept = data::list(&found.state).map_err(broken("list the persistent workspaces"))?;
-            let stopped = kept.into_iter().map(data::Kept::record);
-            records.extend(stopped.filter(|record| !running.contains(&record.id)));
-            Ok(records)
+        self.work(move |_, local| {
+            let key = spec.key.as_ref().ok_or_else(|| Error::invalid("an unclaimed box has no workspace"))?;
+            local.state.ensure_workspace(key, &spec).map_err(state_error("create a persistent workspace"))
         })
         .await
     }
 
-    async fn remove(&self, handle: &str) -> Result<()> {
-        let handle = handle.to_owned();
-        self.work(move |_, found| boxes::remove(found, &handle)).await
+    async fn find(&self, key: &SessionKey) -> Result<Option<Workspace>> {
+        self.on_session(key, |local, key| Ok(local.state.find_workspace(key))).await
     }
 
-    async fn rename(&self, handle: &str, claim: &str, is_lasting: bool) -> Result<bool> {
-        let (handle, claim) = (handle.to_owned(), claim.to_owned());
-        self.work(move |_, found| boxes::rename(found, &handle, &claim, is_lasting)).await
+    async fn list(&self) -> Result<Vec<Workspace>> {
+        self.work(|_, local| local.state.list_workspaces().map_err(state_error("list the persistent workspaces"))).await
     }
 
-    async fn set_limits(&self, handle: &str, limits: Limits) -> Result<()> {
-        let handle = handle.to_owned();
-        self.work(move |_, found| boxes::set_limits(found, &handle, limits)).await
+    async fn remove(&self, key: &SessionKey) -> Result<()> {
+        let removed = |local: &Local, key: &SessionKey| local.state.remove_workspace(local.helper, key);
+        self.on_session(key, move |local, key| {
+            removed(local, key).map_err(state_error("remove a persistent workspace"))
+        })
+        .await
     }
+}
 
-    async fn keep(&self, spec: &BoxSpec) -> Result<BoxSpec> {
-        let spec = spec.clone();
-        self.work(move |_, found| data::ensure(&found.state, &spec).map_err(broken("make a persistent workspace")))
-            .await
-    }
-
-    async fn kept(&self, claim: &str) -> Result<Option<BoxSpec>> {
-        let claim = claim.to_owned();
-        self.work(move |_, found| Ok(data::find(&found.state, &claim).map(|kept| kept.spec))).await
-    }
-
-    async fn remove_data(&self, claim: &str) -> Result<()> {
-        let claim = claim.to_owned();
-        let remove = move |_: &Ground, found: &Found| {
-            let removed = data::remove(&found.state, found.helper, &claim);
-            removed.map_err(broken("remove a persistent workspace"))
-        };
-        self.work(remove).await
-    }
-
-    async fn prune(&self, request: &PruneRequest) -> Result<PruneReport> {
-        let request = *request;
-        let prune = move |_: &Ground, found: &Found| {
-            prune::prune(&found.state, found.helper, &found.hierarchy, &request).map_err(broken("clean up"))
-        };
-        self.work(prune).await
+#[async_trait]
+impl LiveLimits for Namespaces {
+    async fn set(&self, handle: &str, limits: Limits) -> Result<()> {
+        self.on_box(handle, move |local, handle| local.set_limits(handle, limits)).await
     }
 }

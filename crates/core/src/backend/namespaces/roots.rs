@@ -1,4 +1,4 @@
-//! What an image name stands for on this machine: its own programs, or a folder that holds a whole root.
+//! What an image name stands for on this machine: its own programs, or a folder that holds a root file system.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,20 +10,20 @@ use crate::{Error, ErrorCode, Result, resolve_image};
 /// The machine's own programs.
 pub(super) const HOST: &str = "host";
 
-/// Where programs are looked for, here and in the box.
+/// Search path for programs, here and in the box.
 const PATH: [&str; 6] = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
 
-/// What a box is made of, and what its image says of itself.
+/// The root file system of a box, and what its image says about itself.
 #[derive(Debug, Clone)]
 pub(super) struct Root {
     pub(super) layers: keeper::Root,
-    /// Under what the caller says.
+    /// The caller's variables override these.
     pub(super) env: BTreeMap<String, String>,
-    /// Whom commands run as.
+    /// The command user.
     pub(super) user: Option<String>,
 }
 
-/// The programs that a shortcut promises; any one of them will do.
+/// The programs that a shortcut promises, any one of which suffices.
 fn promised(name: &str) -> Option<&'static [&'static str]> {
     match name {
         "linux" | "bash" | "shell" => Some(&["bash", "sh"]),
@@ -35,7 +35,7 @@ fn promised(name: &str) -> Option<&'static [&'static str]> {
 
 fn find(program: &str) -> Option<String> {
     let files = PATH.iter().map(|folder| format!("{folder}/{program}"));
-    // One that leads into a folder which boxes do not see is none.
+    // A link into a folder that boxes cannot see does not count.
     let is_seen = |file: &String| {
         Path::new(file)
             .canonicalize()
@@ -44,12 +44,12 @@ fn find(program: &str) -> Option<String> {
     files.into_iter().find(is_seen)
 }
 
-/// Whether a name is one of those that every backend knows.
+/// Whether a name is a shortcut.
 pub(super) fn is_shortcut(name: &str) -> bool {
     promised(name).is_some()
 }
 
-/// As [`super::images::Images::resolve_name`], for what the store does not have.
+/// As [`super::images::ImageRoots::resolve_name`], for what is not in the store.
 pub(super) fn resolve_name(name: &str) -> Result<String> {
     if let Some(programs) = promised(name) {
         if programs.iter().any(|program| find(program).is_some()) {
@@ -70,7 +70,7 @@ pub(super) fn resolve_name(name: &str) -> Result<String> {
     resolve_image(name)
 }
 
-/// What the box of a resolved image is made of; `None` for an image that only the store has.
+/// The root of a resolved image; `None` for an image that only the store has.
 pub(super) fn resolve(image: &str) -> Result<Option<Root>> {
     if image == HOST {
         let missing = |(name, other): (&str, &str)| {

@@ -1,5 +1,5 @@
-//! What an administrator does once where ordinary users may not make user namespaces: the helper goes to a fixed place, and a
-//! profile of AppArmor says that what is there may.
+//! `cofferdam setup`, run once by an administrator where ordinary users may not create user namespaces: installs the helper at a fixed
+//! path, and an AppArmor profile that allows it.
 
 use std::fs::{self, DirBuilder};
 use std::io;
@@ -7,7 +7,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::helper::{arch, write_program};
+use crate::backend::local::{arch, write_program};
 use crate::guest::guest_binary;
 use crate::{Error, ErrorCode, Result};
 
@@ -26,17 +26,17 @@ profile cofferdam /usr/local/libexec/cofferdam/guest-* flags=(unconfined) {
 }
 ";
 
-/// What was put where.
+/// What was installed where.
 #[derive(Debug, Clone)]
 pub struct SetupReport {
     /// The helper.
     pub helper: PathBuf,
-    /// Where the machine has AppArmor: its profile.
+    /// Its AppArmor profile, where the machine has AppArmor.
     pub profile: Option<PathBuf>,
 }
 
-/// Installs the helper of this version, with its profile where there is AppArmor. `root` is the machine's, or a folder that
-/// will be a machine's. Blocks.
+/// Installs the helper of this version, and its AppArmor profile where there is AppArmor. `root` is `/`, or the root of a machine image
+/// that is being built. Blocks.
 pub fn setup(root: &Path) -> Result<SetupReport> {
     let guest = guest_binary(arch()?)?;
     let folder = root.join(FOLDER);
@@ -54,7 +54,7 @@ pub fn setup(root: &Path) -> Result<SetupReport> {
     let helper = write_program(&folder, &guest.unpack()?, guest.hash, 0o755).map_err(broken(&folder))?;
     let profiles = root.join(PROFILES);
     let is_running = root == Path::new("/");
-    // The folder may be there without a kernel that cares.
+    // The folder may exist on a kernel without AppArmor.
     if !profiles.is_dir() || (is_running && !is_enabled()) {
         return Ok(SetupReport { helper, profile: None });
     }
@@ -87,8 +87,8 @@ fn load(profile: &Path) -> Result<()> {
     }
 }
 
-/// The helper that an administrator installed, of this very version.
-pub(super) fn installed(hash: &str) -> Option<PathBuf> {
+/// The helper of exactly this version that an administrator installed.
+pub(in crate::backend) fn installed(hash: &str) -> Option<PathBuf> {
     let file = Path::new("/").join(FOLDER).join(format!("guest-{hash}"));
     let is_roots =
         |path: &Path| fs::symlink_metadata(path).is_ok_and(|meta| meta.uid() == 0 && meta.mode() & 0o022 == 0);

@@ -1,4 +1,4 @@
-//! From a sandbox to the host.
+//! Downloads: from a sandbox to the host.
 
 use std::io::ErrorKind;
 use std::time::Instant;
@@ -7,21 +7,21 @@ use bytes::Bytes;
 use cofferdam_protocol::{FileType, Fingerprint, Reply, Request, TreeError, decode};
 use cofferdam_tree::{Report, Trouble, UnpackOptions, Unpacker};
 
-use super::{Teller, TransferReport, TransferRequest, blocking, check_host_path, is_same};
+use super::{ProgressReporter, TransferReport, TransferRequest, blocking, check_host_path, is_same};
 use crate::Result;
 use crate::guest::channel::{Channel, unexpected};
 use crate::guest::connection::Guest;
 use crate::guest::link::{Event, LinkEnd};
 
-/// A file of the sandbox must not lend its owner's rights to whoever runs it on the host.
+/// Drops setuid and setgid: a file of the sandbox must not grant rights on the host.
 const MODE_MASK: u32 = 0o1777;
 
-/// Blocks that are unpacked in one go, where they are there.
-const GATHERED: usize = 16;
+/// The most blocks to unpack in one go.
+const MAX_BLOCKS: usize = 16;
 
 impl Guest {
-    /// Carries a file, or a folder with all below it, out of the sandbox: to the path itself, not into it. A folder that is
-    /// there already gets what is new, and keeps what is only there.
+    /// Downloads a file or a whole folder to `host_path` itself, not into it. An existing folder is merged: files that exist
+    /// only there stay.
     pub async fn download(&self, request: &TransferRequest) -> Result<TransferReport> {
         let began = Instant::now();
         self.admit_tree(&request.path).await?;
@@ -31,19 +31,19 @@ impl Guest {
         let is_file =
             names_folder && self.stat(&request.path).await?.is_some_and(|there| there.file_type == FileType::File);
         let request = &request.fetched_into_folder(is_file);
-        let mut teller = Teller::new(request, None);
+        let mut progress = ProgressReporter::new(request, None);
         let report = match request.host_path.metadata().ok().filter(|_| request.sync) {
-            Some(here) if here.is_dir() => self.download_stale(request, &mut teller).await?,
+            Some(here) if here.is_dir() => self.download_stale(request, &mut progress).await?,
             Some(here) if self.stat(&request.path).await?.is_some_and(|there| is_same(&there, &here)) => {
                 Report::default()
             }
-            _ => self.unpack(request, None, &mut teller).await?,
+            _ => self.unpack(request, None, &mut progress).await?,
         };
         Ok(TransferReport::new(report, began))
     }
 
-    /// Looks through the sandbox's tree, and fetches what is not on the host just so, a batch at a time.
-    async fn download_stale(&self, request: &TransferRequest, teller: &mut Teller) -> Result<Report> {
+    /// Compares the sandbox's tree with the host's, and downloads what differs, in batches.
+    async fn download_stale(&self, request: &TransferRequest, progress: &mut ProgressReporter) -> Result<Report> {
         let survey = Request::Survey { path: request.path.clone(), filter: request.filter() };
         let mut channel = self.with_link(|link| std::future::ready(link.request(&survey, 1))).await?;
         let mut whole = Report::default();
@@ -51,7 +51,7 @@ impl Guest {
             let root = request.host_path.clone();
             let stale = blocking(move || {
                 let stale = cofferdam_tree::stale(&root, &batch).map_err(|error| match error.kind() {
-                    // A path that leads elsewhere is none that a guest may say.
+                    // A guest must not send a path that leads out of the tree.
                     ErrorKind::InvalidInput => Trouble::Stream(TreeError::BadName),
                     _ => Trouble::Io { doing: "compare", path: root.clone(), error },
                 })?;
@@ -59,8 +59,8 @@ impl Guest {
             })
             .await?;
             if !stale.is_empty() {
-                whole.add(self.unpack(request, Some(stale), teller).await?);
-                teller.before = whole.clone();
+                whole.add(self.unpack(request, Some(stale), progress).await?);
+                progress.before = whole.clone();
             }
         }
         Ok(whole)
@@ -83,7 +83,7 @@ impl Guest {
         &self,
         request: &TransferRequest,
         only: Option<Vec<Vec<u8>>>,
-        teller: &mut Teller,
+        progress: &mut ProgressReporter,
     ) -> Result<Report> {
         let pack = Request::Pack { path: request.path.clone(), filter: request.filter(), only };
         let mut channel = self.with_link(|link| std::future::ready(link.request(&pack, 1))).await?;
@@ -96,21 +96,21 @@ impl Guest {
         let mut unpacker = Unpacker::new(&request.host_path, options);
         loop {
             let (blocks, is_over) = self.gather(&mut channel).await?;
-            // The guest goes on sending meanwhile, for as long as its window lasts.
+            // Meanwhile, the guest sends on within its window.
             unpacker = blocking(move || {
                 blocks.iter().try_for_each(|block| unpacker.take(block))?;
                 Ok(unpacker)
             })
             .await?;
-            teller.tell(unpacker.report(), &unpacker.current());
+            progress.report(unpacker.report(), &unpacker.current());
             if is_over {
-                teller.tell_now(unpacker.report(), &unpacker.current());
+                progress.report_now(unpacker.report(), &unpacker.current());
                 return blocking(move || unpacker.finish()).await;
             }
         }
     }
 
-    /// What has come, and whether that was all.
+    /// The blocks received, and whether they were the last.
     async fn gather(&self, channel: &mut Channel) -> Result<(Vec<Bytes>, bool)> {
         let mut blocks = Vec::new();
         loop {
@@ -121,7 +121,7 @@ impl Guest {
                 Ok(_) => return Err(unexpected()),
                 Err(end) => return Err(self.explain(end).await),
             }
-            if blocks.len() >= GATHERED || !channel.has_more() {
+            if blocks.len() >= MAX_BLOCKS || !channel.has_more() {
                 return Ok((blocks, false));
             }
         }

@@ -1,8 +1,8 @@
-//! Whole trees between the host and a sandbox, over a channel like any other: no archive, no bind mount, and memory for a
+//! Transfers trees between the host and a sandbox over an ordinary channel: no archive, no bind mount, and memory for a
 //! few blocks, however large the tree is.
 //!
-//! What comes from the sandbox is hostile. Paths on the host are never built from its words: [`cofferdam_tree`] goes from
-//! open folder to open folder by single names, and follows no link.
+//! Data from the sandbox is untrusted. Host paths are never built from it: [`cofferdam_tree`] opens one directory after
+//! another by single names, and follows no link.
 
 mod download;
 mod upload;
@@ -19,10 +19,10 @@ use super::link::LinkEnd;
 use super::trees::{OnProgress, Progress, Skipped, TransferReport, TransferRequest};
 use crate::{Error, ErrorCode, Result};
 
-/// What one trip to a blocking thread packs or unpacks.
+/// Bytes to pack or unpack per call on a blocking thread.
 const BLOCK: usize = 512 * 1024;
 
-/// Between two calls of a progress callback.
+/// Shortest time between two progress callbacks.
 const PROGRESS: Duration = Duration::from_millis(100);
 
 impl TransferRequest {
@@ -30,7 +30,7 @@ impl TransferRequest {
         Filter { exclude: self.exclude.clone(), gitignore: self.gitignore }
     }
 
-    /// A file that is sent to a folder, by a closing slash, goes into it.
+    /// A trailing slash names a folder: a file is uploaded into it.
     fn sent_into_folder(&self, is_file: bool) -> TransferRequest {
         let mut request = self.clone();
         if let (true, true, Some(name)) = (is_file, self.path.ends_with('/'), self.host_path.file_name()) {
@@ -39,7 +39,7 @@ impl TransferRequest {
         request
     }
 
-    /// The same the other way around.
+    /// The same for downloads.
     fn fetched_into_folder(&self, is_file: bool) -> TransferRequest {
         let mut request = self.clone();
         if let (true, Some(name)) = (is_file, Path::new(&self.path).file_name()) {
@@ -70,29 +70,29 @@ impl From<cofferdam_tree::Skipped> for Skipped {
     }
 }
 
-/// Tells how far it is, not more often than anybody can see.
-struct Teller {
+/// Calls `on_progress`, at most once per `PROGRESS`.
+struct ProgressReporter {
     on_progress: Option<OnProgress>,
-    told: Instant,
+    last_report: Instant,
     total_bytes: Option<u64>,
-    /// Carried by earlier walks of the same transfer.
+    /// Transferred by earlier passes of the same transfer.
     before: Report,
 }
 
-impl Teller {
-    fn new(request: &TransferRequest, total_bytes: Option<u64>) -> Teller {
-        let (on_progress, told) = (request.on_progress.clone(), Instant::now());
-        Teller { on_progress, told, total_bytes, before: Report::default() }
+impl ProgressReporter {
+    fn new(request: &TransferRequest, total_bytes: Option<u64>) -> ProgressReporter {
+        let (on_progress, last_report) = (request.on_progress.clone(), Instant::now());
+        ProgressReporter { on_progress, last_report, total_bytes, before: Report::default() }
     }
 
-    fn tell(&mut self, report: &Report, path: &[u8]) {
-        if self.told.elapsed() >= PROGRESS {
-            self.told = Instant::now();
-            self.tell_now(report, path);
+    fn report(&mut self, report: &Report, path: &[u8]) {
+        if self.last_report.elapsed() >= PROGRESS {
+            self.last_report = Instant::now();
+            self.report_now(report, path);
         }
     }
 
-    fn tell_now(&self, report: &Report, path: &[u8]) {
+    fn report_now(&self, report: &Report, path: &[u8]) {
         if let Some(on_progress) = &self.on_progress {
             on_progress(Progress {
                 files: self.before.files + report.files,
@@ -104,11 +104,11 @@ impl Teller {
     }
 }
 
-/// What went wrong on the host.
+/// The error for a failure on the host.
 fn on_the_host(trouble: Trouble) -> Error {
     match trouble {
         Trouble::Stream(TreeError::TooDeep) => {
-            Error::new(ErrorCode::LimitExceeded, "the tree in the sandbox is deeper than any tree should be")
+            Error::new(ErrorCode::LimitExceeded, "the tree in the sandbox is nested too deeply to transfer")
         }
         Trouble::Stream(error) => LinkEnd::Protocol(format!("a tree that cannot be read: {error}")).into(),
         trouble => {
@@ -122,11 +122,11 @@ fn on_the_host(trouble: Trouble) -> Error {
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T, Trouble> + Send + 'static) -> Result<T> {
     match tokio::task::spawn_blocking(work).await {
         Ok(outcome) => outcome.map_err(on_the_host),
-        Err(error) => Err(Error::new(ErrorCode::Internal, format!("a transfer crashed: {error}"))),
+        Err(error) => Err(Error::panicked(error)),
     }
 }
 
-/// A path on the host that a caller may mean.
+/// Rejects what cannot be a path on the host.
 fn check_host_path(path: &Path) -> Result<()> {
     if path.as_os_str().is_empty() || path.as_os_str().as_encoded_bytes().contains(&0) {
         return Err(Error::invalid(format!("{path:?} is not a path on the host")));
@@ -134,7 +134,7 @@ fn check_host_path(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Whether a file is the same on both ends, without looking at its content.
+/// Whether a file is the same on both sides, judged without its content.
 fn is_same(there: &FileEntry, here: &Metadata) -> bool {
     let modified = here.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
     there.file_type == FileType::File

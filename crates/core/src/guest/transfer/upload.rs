@@ -1,4 +1,4 @@
-//! From the host into a sandbox.
+//! Uploads: from the host into a sandbox.
 
 use std::time::Instant;
 
@@ -6,18 +6,18 @@ use bytes::Bytes;
 use cofferdam_protocol::{FileType, Fingerprint, Reply, Request};
 use cofferdam_tree::{Packer, Report, Rules, Survey, Trouble};
 
-use super::{BLOCK, Teller, TransferReport, TransferRequest, blocking, check_host_path, is_same};
+use super::{BLOCK, ProgressReporter, TransferReport, TransferRequest, blocking, check_host_path, is_same};
 use crate::guest::channel::{Channel, unexpected};
 use crate::guest::connection::Guest;
 use crate::guest::link::LinkEnd;
-use crate::{Error, ErrorCode, Result};
+use crate::{Error, Result};
 
-/// Entries that are compared at once.
+/// Entries compared per request.
 const COMPARED: usize = 1000;
 
 impl Guest {
-    /// Carries a file, or a folder with all below it, into the sandbox: to the path itself, not into it. A folder that is
-    /// there already gets what is new, and keeps what is only there.
+    /// Uploads a file or a whole folder to `path` itself, not into it. An existing folder is merged: files that exist only
+    /// there stay.
     pub async fn upload(&self, request: &TransferRequest) -> Result<TransferReport> {
         let began = Instant::now();
         self.admit_tree(&request.path).await?;
@@ -49,7 +49,7 @@ impl Guest {
         upload.finish(packer).await
     }
 
-    /// Looks through the host's tree, asks which entries are not there just so, and sends those, a batch at a time.
+    /// Walks the host's tree, asks which entries differ, and uploads those, in batches.
     async fn upload_stale(&self, request: &TransferRequest, rules: Rules) -> Result<Report> {
         let is_there = self.stat(&request.path).await?.is_some_and(|entry| entry.file_type != FileType::File);
         if !is_there {
@@ -98,26 +98,26 @@ impl Guest {
     }
 }
 
-/// An upload under way. Dropped before it is finished, it leaves nothing half there.
+/// A running upload. Dropped early, it leaves no partial file.
 struct Upload<'a> {
     guest: &'a Guest,
     channel: Channel,
-    teller: Teller,
+    progress: ProgressReporter,
 }
 
 impl<'a> Upload<'a> {
     async fn begin(guest: &'a Guest, request: &TransferRequest) -> Result<Upload<'a>> {
         let unpack = Request::Unpack { path: request.path.clone() };
         let channel = guest.with_link(|link| std::future::ready(link.request(&unpack, 1))).await?;
-        Ok(Upload { guest, channel, teller: Teller::new(request, None) })
+        Ok(Upload { guest, channel, progress: ProgressReporter::new(request, None) })
     }
 
-    /// Sends all that the packer has for now. The next block is packed while one is sent.
+    /// Sends everything the packer has now. Packs the next block while one is sent.
     async fn send(&mut self, packer: Packer) -> Result<Packer> {
         let mut next = tokio::spawn(fill(packer));
         loop {
-            let (packer, block, more) = next.await.map_err(crashed)??;
-            self.teller.tell(packer.report(), packer.current());
+            let (packer, block, more) = next.await.map_err(Error::panicked)??;
+            self.progress.report(packer.report(), packer.current());
             if !more {
                 self.send_block(block).await?;
                 return Ok(packer);
@@ -131,7 +131,7 @@ impl<'a> Upload<'a> {
         let sender = self.channel.sender();
         let outcome = tokio::select! {
             biased;
-            // It answers before the end only to refuse.
+            // It replies before the end only to refuse.
             reply = self.channel.reply() => reply.map(|reply| Err(reply.err().unwrap_or_else(unexpected))),
             sent = sender.send(Bytes::from(block)) => sent.map(Ok),
         };
@@ -145,7 +145,7 @@ impl<'a> Upload<'a> {
             Reply::Done => {}
             _ => return Err(unexpected()),
         }
-        self.teller.tell_now(packer.report(), packer.current());
+        self.progress.report_now(packer.report(), packer.current());
         Ok(packer.into_report())
     }
 
@@ -164,8 +164,4 @@ async fn fill(mut packer: Packer) -> Result<(Packer, Vec<u8>, bool)> {
         Ok((packer, block, more))
     })
     .await
-}
-
-fn crashed(error: tokio::task::JoinError) -> Error {
-    Error::new(ErrorCode::Internal, format!("a transfer crashed: {error}"))
 }

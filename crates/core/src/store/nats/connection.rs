@@ -1,8 +1,8 @@
-//! The connection to NATS: one for all transfers of a manager, made on first use and again when it was lost.
+//! The NATS connection: one for all transfers of a manager, opened on first use and again when it was lost.
 
 use std::error::Error as StdError;
 use std::str::FromStr;
-use std::sync::{Arc, Mutex as SyncMutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex as SyncMutex, MutexGuard};
 use std::time::Duration;
 
 use async_nats::connection::State;
@@ -14,16 +14,17 @@ use async_nats::{Client, ConnectErrorKind, ConnectOptions, Event, ServerAddr};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-use super::super::fault::{Faults, PATIENCE};
+use super::super::fault::{Faults, TIMEOUT};
 use super::super::options::{NatsOptions, Secret};
 use super::{chunk_subject, stream_name};
+use crate::lock::lock;
 use crate::{Error, ErrorCode, Result};
 
-/// Between two tries to connect.
+/// Pause between two attempts to connect.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// How often the client itself tries each server when a connection breaks. After that it gives up, and leaves nothing
-/// running; the next transfer connects anew.
+/// How often the client retries each server when a connection breaks. Then it gives up and stops all its tasks; the next
+/// transfer reconnects.
 const RECONNECTS: usize = 10;
 
 /// Uploads whose chunks could not be removed yet.
@@ -44,7 +45,7 @@ pub(super) struct Connection {
     credentials: Option<Secret>,
     faults: Faults,
     session: Mutex<Option<Session>>,
-    /// What the server last complained of, out of turn: it answers a forbidden request with nothing else.
+    /// The server's last asynchronous error: its only reaction to a forbidden request.
     complaint: Arc<SyncMutex<Option<String>>>,
     orphans: SyncMutex<Vec<String>>,
 }
@@ -95,18 +96,18 @@ impl Connection {
         {
             return Ok(session.clone());
         }
-        // The old one's last transfers fail by themselves.
+        // Transfers on the old connection fail on their own.
         *current = None;
         let client = self.connect().await?;
-        let context = ContextBuilder::new().timeout(PATIENCE).ack_timeout(PATIENCE).build(client.clone());
-        let bucket = self.faults.patient("opening the bucket", self.open_bucket(&context)).await?;
+        let context = ContextBuilder::new().timeout(TIMEOUT).ack_timeout(TIMEOUT).build(client.clone());
+        let bucket = self.faults.with_timeout("opening the bucket", self.open_bucket(&context)).await?;
         let session = Session { client, context, bucket };
         self.remove_orphans(&session).await;
         Ok(current.insert(session).clone())
     }
 
     async fn connect(&self) -> Result<Client> {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         let mut last = String::from("nothing");
         while let Ok(outcome) = tokio::time::timeout_at(deadline, self.options()?.connect(&self.servers[..])).await {
             match outcome {
@@ -131,13 +132,13 @@ impl Connection {
         let complaint = Arc::clone(&self.complaint);
         let mut options = ConnectOptions::new()
             .name("cofferdam")
-            .connection_timeout(PATIENCE / 2)
-            .request_timeout(Some(PATIENCE))
+            .connection_timeout(TIMEOUT / 2)
+            .request_timeout(Some(TIMEOUT))
             .max_reconnects(RECONNECTS * self.servers.len())
             .reconnect_delay_callback(|attempt| if attempt <= 1 { Duration::ZERO } else { PAUSE })
             .event_callback(move |event| {
                 if let Event::ServerError(error) = event {
-                    *complaint.lock().unwrap_or_else(PoisonError::into_inner) = Some(error.to_string());
+                    *lock(&complaint) = Some(error.to_string());
                 }
                 std::future::ready(())
             });
@@ -175,16 +176,16 @@ impl Connection {
         {
             return Err(self.explain("creating the bucket", &error));
         }
-        // Made by us, or by somebody else in the meantime.
+        // Created by us, or by another program in the meantime.
         context.get_object_store(name).await.map_err(|error| self.explain("opening the bucket", &error))
     }
 
-    /// Removes all chunks of a version of an object; remembers them when that fails, for when the server is back.
+    /// Removes all chunks of one version of an object; if that fails, remembers them for the next connection.
     pub(super) async fn purge(&self, session: &Session, nuid: &str) -> Result<()> {
         let subject = chunk_subject(self.bucket_name(), nuid);
         let doing = "removing chunks";
         let stream = session.context.get_stream_no_info(stream_name(self.bucket_name()));
-        let purged = self.faults.patient(doing, async {
+        let purged = self.faults.with_timeout(doing, async {
             let stream = stream.await.map_err(|error| self.explain(doing, &error))?;
             stream.purge().filter(&subject).await.map(drop).map_err(|error| self.explain(doing, &error))
         });
@@ -199,7 +200,7 @@ impl Connection {
     }
 
     fn orphans(&self) -> MutexGuard<'_, Vec<String>> {
-        self.orphans.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.orphans)
     }
 
     pub(super) fn remember_orphan(&self, nuid: &str) {
@@ -216,10 +217,10 @@ impl Connection {
         }
     }
 
-    /// What an error of the client means for the caller.
+    /// Converts a client error.
     pub(super) fn explain(&self, doing: &str, error: &(dyn StdError + 'static)) -> Error {
         let (faults, name) = (&self.faults, self.bucket_name());
-        let complaint = self.complaint.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let complaint = lock(&self.complaint).take();
         match code_of(error) {
             Some(Code::STREAM_NOT_FOUND) => {
                 let message =
@@ -248,7 +249,7 @@ impl Connection {
     }
 }
 
-/// The code of JetStream's own answer, where the error is one.
+/// JetStream's error code, if the error has one.
 fn code_of(error: &(dyn StdError + 'static)) -> Option<Code> {
     let mut cause = Some(error);
     while let Some(error) = cause {

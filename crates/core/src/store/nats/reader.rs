@@ -1,4 +1,4 @@
-//! Reading an object: its chunks in small batches, which are all that is ever held of it.
+//! Reads an object in small batches of chunks. Only one batch is in memory.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,10 +15,10 @@ use super::connection::{Connection, Session};
 use super::{CHUNK, WINDOW, chunk_subject, stream_name};
 use crate::Result;
 
-/// The server forgets a reader that is gone. One whose sandbox is slow to write is not.
-const READER_LINGERS: Duration = Duration::from_secs(300);
+/// After this time the server drops a reader that is gone. Long enough for a sandbox that writes slowly.
+const READER_TIMEOUT: Duration = Duration::from_secs(300);
 
-/// An object that is being read.
+/// An object being read.
 struct Reader {
     connection: Arc<Connection>,
     session: Session,
@@ -27,8 +27,8 @@ struct Reader {
     info: ObjectInfo,
     consumer: Option<Consumer<pull::Config>>,
     batch: Option<pull::Batch>,
-    /// Whether the batch under way has brought anything.
-    fruitful: bool,
+    /// Whether the current batch has delivered anything.
+    delivered: bool,
     left: usize,
 }
 
@@ -41,7 +41,7 @@ pub(super) fn read_chunks(
 ) -> BoxStream<'static, Result<Bytes>> {
     let doing = format!("reading {:?}", key.as_str());
     let left = info.size;
-    let reader = Reader { connection, session, key, doing, info, consumer: None, batch: None, fruitful: true, left };
+    let reader = Reader { connection, session, key, doing, info, consumer: None, batch: None, delivered: true, left };
     futures_util::stream::unfold(Some(reader), |reader| async move {
         let mut reader = reader?;
         match reader.next().await {
@@ -63,17 +63,17 @@ impl Reader {
             let (connection, doing) = (&self.connection, &self.doing);
             let next =
                 async { batch.next().await.transpose().map_err(|error| connection.faults().unreachable(doing, error)) };
-            let Some(message) = connection.faults().patient(doing, next).await? else {
+            let Some(message) = connection.faults().with_timeout(doing, next).await? else {
                 self.batch = None;
                 if self.session.client.connection_state() != State::Connected {
                     return Err(self.connection.faults().unreachable(&self.doing, "the connection broke"));
                 }
-                if !self.fruitful {
+                if !self.delivered {
                     return Err(self.connection.faults().damaged(&self.key, "a part of it is missing"));
                 }
                 continue;
             };
-            self.fruitful = true;
+            self.delivered = true;
             let chunk = message.message.payload;
             if chunk.len() > self.left {
                 return Err(self.connection.faults().damaged(&self.key, "it is longer than the store says"));
@@ -85,7 +85,7 @@ impl Reader {
         Ok(None)
     }
 
-    /// Asks for the next few chunks: all of them are there, or never will be.
+    /// Requests the next few chunks: all of them exist already, or never will.
     async fn ask(&mut self) -> Result<()> {
         let (connection, doing) = (Arc::clone(&self.connection), self.doing.clone());
         let chunk_size = self.info.options.as_ref().and_then(|options| options.max_chunk_size).unwrap_or(CHUNK);
@@ -96,10 +96,10 @@ impl Reader {
             let Some(consumer) = &self.consumer else { return Ok(()) };
             let batch = consumer.fetch().max_messages((WINDOW / chunk_size.max(1)).clamp(1, 256)).messages().await;
             self.batch = Some(batch.map_err(|error| connection.explain(&doing, &error))?);
-            self.fruitful = false;
+            self.delivered = false;
             Ok(())
         };
-        connection.faults().patient(&doing, asking).await
+        connection.faults().with_timeout(&doing, asking).await
     }
 
     async fn consume(&self) -> Result<Consumer<pull::Config>> {
@@ -108,7 +108,7 @@ impl Reader {
         let config = pull::Config {
             filter_subject: chunk_subject(&self.info.bucket, &self.info.nuid),
             ack_policy: AckPolicy::None,
-            inactive_threshold: READER_LINGERS,
+            inactive_threshold: READER_TIMEOUT,
             memory_storage: true,
             num_replicas: 1,
             ..pull::Config::default()
@@ -116,7 +116,7 @@ impl Reader {
         stream.create_consumer(config).await.map_err(|error| self.connection.explain(&self.doing, &error))
     }
 
-    /// Does not wait for the server to forget us.
+    /// Removes the consumer now instead of after its timeout.
     async fn leave(&mut self) {
         if let Some(consumer) = self.consumer.take() {
             let name = &consumer.cached_info().name;

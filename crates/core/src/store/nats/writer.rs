@@ -1,5 +1,4 @@
-//! Writing an object: its chunks with a window of unconfirmed ones, which is all that is ever held of it, then what they
-//! are.
+//! Writes an object: first its chunks, then its metadata. Only a window of unconfirmed chunks is in memory.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,7 +13,7 @@ use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesOrdered;
 
-use super::super::fault::PATIENCE;
+use super::super::fault::TIMEOUT;
 use super::super::key::ObjectKey;
 use super::super::{Digest, Upload};
 use super::connection::{Connection, Session};
@@ -24,7 +23,7 @@ use crate::{Error, ErrorCode, Result};
 
 type Ack = BoxFuture<'static, std::result::Result<PublishAck, PublishError>>;
 
-/// What is to become an object: where it goes, and what will be said of it.
+/// A new version of an object: its subjects and its metadata.
 struct Draft {
     connection: Arc<Connection>,
     session: Session,
@@ -43,10 +42,10 @@ impl Draft {
             let sent = self.session.context.publish(self.subject(), chunk).await;
             sent.map_err(|error| connection.explain(doing, &error))
         };
-        connection.faults().patient(doing, sending).await.map(IntoFuture::into_future)
+        connection.faults().with_timeout(doing, sending).await.map(IntoFuture::into_future)
     }
 
-    /// The server's own count: a connection that broke and came back may have sent a chunk twice, or not at all.
+    /// The number of chunks on the server: after a reconnect, a chunk may have been sent twice or not at all.
     async fn count_stored(&self) -> Result<usize> {
         let (connection, doing) = (&self.connection, &self.doing);
         let counting = async {
@@ -60,10 +59,10 @@ impl Draft {
                 None => Ok(0),
             }
         };
-        connection.faults().patient(doing, counting).await
+        connection.faults().with_timeout(doing, counting).await
     }
 
-    /// What is under the key now.
+    /// The current object of the key.
     async fn current(&self) -> Result<Option<ObjectInfo>> {
         let (connection, doing) = (&self.connection, &self.doing);
         let looking = async {
@@ -73,7 +72,7 @@ impl Draft {
                 Err(error) => Err(connection.explain(doing, &error)),
             }
         };
-        connection.faults().patient(doing, looking).await
+        connection.faults().with_timeout(doing, looking).await
     }
 
     async fn announce(&self) -> Result<()> {
@@ -88,7 +87,7 @@ impl Draft {
             let sent = sent.map_err(|error| connection.explain(doing, &error))?;
             sent.await.map_err(|error| connection.explain(doing, &error))
         };
-        connection.faults().patient(doing, announcing).await.map(drop)
+        connection.faults().with_timeout(doing, announcing).await.map(drop)
     }
 
     fn is_other(&self, current: &Option<ObjectInfo>) -> bool {
@@ -101,14 +100,14 @@ impl Draft {
     }
 }
 
-/// An object that is being written: its chunks first, then what they are, which makes it appear.
+/// An object being written: first its chunks, then its metadata, which makes it visible.
 pub(super) struct ChunkUpload {
     draft: Draft,
     chunk_size: usize,
     buffer: BytesMut,
     acks: FuturesOrdered<Ack>,
     last_sequence: u64,
-    /// Whether it may have appeared.
+    /// Whether it may be visible already.
     announced: bool,
 }
 
@@ -151,7 +150,7 @@ impl ChunkUpload {
         Ok(())
     }
 
-    /// Waits for the oldest chunk to be stored. They must be stored in the order in which they were sent.
+    /// Waits until the oldest chunk is stored. Chunks must be stored in the order they were sent.
     async fn confirm(&mut self) -> Result<()> {
         let Some(ack) = self.acks.next().await else { return Ok(()) };
         let ack = ack.map_err(|error| self.draft.connection.explain(&self.draft.doing, &error))?;
@@ -191,18 +190,18 @@ impl Upload for ChunkUpload {
         let replaced = draft.current().await?;
         self.announced = true;
         let announced = draft.announce().await;
-        // The store's own word, also on whether an announcement without an answer has arrived.
+        // Ask the store: metadata without a confirmation may have arrived.
         match draft.current().await {
             Ok(Some(stored)) if stored.nuid == draft.info.nuid => {
                 if stored.digest != draft.info.digest || stored.size != draft.info.size {
                     return Err(draft.disturbed("the store holds another digest than was sent"));
                 }
             }
-            // If it was announced, somebody else has replaced it in the meantime.
+            // If the metadata arrived, another writer has replaced it in the meantime.
             _ => announced?,
         }
         if let Some(replaced) = replaced.filter(|replaced| !replaced.nuid.is_empty() && !replaced.deleted) {
-            // The new object is there: old chunks that stay for now are no failure of it.
+            // The new object is stored: failing to remove old chunks is not an error.
             let _ = draft.connection.purge(&draft.session, &replaced.nuid).await;
         }
         Ok(())
@@ -213,15 +212,15 @@ impl Upload for ChunkUpload {
         if draft.info.chunks == 0 {
             return;
         }
-        // Chunks of an object that is to be seen, or may be, stay: rather chunks without an object than the reverse.
+        // Keep the chunks of an object that may be visible: orphaned chunks are better than a broken object.
         if self.announced && !matches!(draft.current().await, Ok(current) if draft.is_other(&current)) {
             return;
         }
-        // Should we not get so far as to remove them, the next connection does.
+        // If the removal does not finish, the next connection does it.
         draft.connection.remember_orphan(&draft.info.nuid);
-        // What is on its way would arrive after its removal.
+        // Chunks in flight would arrive after the removal.
         let landed = async { while self.acks.next().await.is_some() {} };
-        let _ = tokio::time::timeout(PATIENCE / 2, landed).await;
+        let _ = tokio::time::timeout(TIMEOUT / 2, landed).await;
         if let Ok(session) = draft.connection.session().await {
             let _ = draft.connection.purge(&session, &draft.info.nuid).await;
         }

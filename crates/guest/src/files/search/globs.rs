@@ -43,7 +43,7 @@ impl Globs {
         Ok(Globs { all: build(all)?, folders: build(folders)? })
     }
 
-    /// Whether a path below the root is meant.
+    /// Whether a path below the root matches.
     pub(super) fn matches(&self, path: &[u8], is_folder: bool) -> bool {
         let path = OsStr::from_bytes(path);
         self.all.is_match(path) || (is_folder && self.folders.is_match(path))

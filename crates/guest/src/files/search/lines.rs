@@ -1,7 +1,6 @@
 //! The lines of one source that match a pattern, with the lines around them.
 //!
-//! Works on a buffer that grows with the longest line, to [`MAX_LINE`] and no further, and does a block at a time. Knows
-//! nothing of files.
+//! Works on a buffer that grows with the longest line, up to [`MAX_LINE`], one block at a time. It does not open files.
 
 use std::collections::VecDeque;
 use std::io::{self, Read};
@@ -12,16 +11,16 @@ use memchr::{memchr, memchr_iter, memrchr, memrchr_iter};
 use super::Step;
 use super::pattern::Pattern;
 
-/// What is looked at together, unless a line is longer.
+/// The size of a block, unless a line is longer.
 const BLOCK: usize = 64 * 1024;
 
-/// Of a longer line, the rest is not looked at.
+/// The rest of a longer line is not searched.
 const MAX_LINE: usize = 8 * 1024 * 1024;
 
-/// A NUL so early makes a file binary.
+/// A NUL in the first bytes makes a file binary.
 const BINARY_BYTES: usize = 8 * 1024;
 
-/// How much of the lines around a match is wanted.
+/// The context lines of a match.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Around {
     pub(super) before: usize,
@@ -31,13 +30,13 @@ pub(super) struct Around {
 pub(super) struct Lines<R> {
     source: R,
     around: Around,
-    /// Matches that may still be given.
+    /// Matches that may still be returned.
     rest: u64,
     /// There was one more than that.
     more: bool,
     buffer: Vec<u8>,
     max_line: usize,
-    /// What was not looked at yet begins here; whole lines of it end at `block`, and all of it at `filled`.
+    /// What was not searched yet begins here; whole lines of it end at `block`, and all of it at `filled`.
     start: usize,
     block: usize,
     filled: usize,
@@ -48,7 +47,7 @@ pub(super) struct Lines<R> {
     ended: bool,
     line: u64,
     before: VecDeque<Vec<u8>>,
-    /// Matches that still want lines after them.
+    /// Matches whose lines after them are not complete.
     waiting: VecDeque<Hit>,
 }
 
@@ -94,7 +93,7 @@ impl<R: Read> Lines<R> {
         Ok(Some(lines))
     }
 
-    /// Whether there are more matches than were to be given.
+    /// Whether there are more matches than the limit.
     pub(super) fn has_more(&self) -> bool {
         self.more
     }
@@ -143,7 +142,7 @@ impl<R: Read> Lines<R> {
         Ok(())
     }
 
-    /// Gets a block of whole lines.
+    /// Reads a block of whole lines.
     fn fill(&mut self) -> io::Result<()> {
         self.buffer.copy_within(self.start..self.filled, 0);
         self.filled -= self.start;
@@ -219,7 +218,7 @@ impl<R: Read> Lines<R> {
         self.start += end.map_or(rest.len(), |end| end + 1);
     }
 
-    /// Counts the lines of a block that nothing is wanted of, and keeps the last ones.
+    /// Counts the lines of a block without a match, and keeps the last ones.
     fn pass_block(&mut self) {
         if self.around.before > 0 {
             let rest = &self.buffer[self.start..self.block];
@@ -243,7 +242,7 @@ fn is_inside(text: &[u8], at: usize) -> bool {
     text.get(at).is_some_and(|byte| byte & 0xc0 == 0x80)
 }
 
-/// The nearest place, at most three bytes on, that is not inside a character.
+/// The nearest character boundary, at most three bytes on.
 fn boundary_after(text: &[u8], at: usize) -> usize {
     (at..at + 4).find(|at| !is_inside(text, *at)).unwrap_or(at)
 }
@@ -268,7 +267,7 @@ fn surroundings(line: &[u8], start: usize, end: usize) -> &[u8] {
     &line[boundary_after(line, from)..boundary_before(line, to)]
 }
 
-/// How many characters; of what is not UTF-8, as many as are shown for it.
+/// The number of characters; invalid UTF-8 counts as it is shown.
 fn characters(text: &[u8]) -> u64 {
     text.utf8_chunks()
         .map(|chunk| chunk.valid().chars().count() + usize::from(!chunk.invalid().is_empty()))

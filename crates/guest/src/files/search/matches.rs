@@ -68,7 +68,7 @@ impl Matches {
         Ok(matches)
     }
 
-    /// Takes up a file, or counts it as left out.
+    /// Opens a file, or counts it as skipped.
     fn begin(&mut self, path: Vec<u8>, file: Option<File>) {
         self.open = file.filter(|file| self.is_wanted(file)).and_then(|file| {
             let limit = self.rest.min(self.max_per_file);
@@ -102,7 +102,7 @@ impl Matches {
                 if self.rest == 0 { Step::End } else { Step::Busy }
             }
             Ok(Step::End) => Step::Busy,
-            // What was found in it before stands.
+            // Earlier matches in it stand.
             Err(_) => {
                 self.files -= 1;
                 self.skipped += 1;

@@ -1,8 +1,8 @@
-//! What is where: names by patterns, and lines by expressions.
+//! Searches: names by glob patterns, and lines by regular expressions.
 //!
-//! A search goes on in slices, each a trip to a helper thread, so that it ends soon after nobody waits for it any more, and
-//! leaves the few threads to others in between. What it finds is sent as it is found: it needs memory for a batch, and for
-//! the longest line. It follows no link below the folder it was given.
+//! A search runs in slices, each a trip to a helper thread, so it ends soon after its caller is gone, and shares the few
+//! threads. Results are sent as they are found: it needs memory for a batch, and for the longest line. It follows no symbolic
+//! link below its folder.
 
 mod globs;
 mod lines;
@@ -26,17 +26,17 @@ use super::transfer::rules;
 use crate::channel::Channel;
 use crate::requests::Failure;
 
-/// How long one trip to a helper thread takes.
+/// The duration of a slice.
 const SLICE: Duration = Duration::from_millis(20);
 
-/// Longer paths have no other call that would take them.
+/// No other call would take longer paths.
 const MAX_PATH: usize = 4095;
 
-/// What a bit of searching gives.
+/// The result of a step of a search.
 #[derive(Debug, PartialEq)]
 enum Step<T> {
     Found(T),
-    /// Nothing yet: a moment to look at the clock.
+    /// Nothing yet: time to check the clock.
     Busy,
     End,
 }
@@ -46,7 +46,7 @@ trait Search: Sized + Send + 'static {
 
     fn step(&mut self) -> Step<Self::Found>;
 
-    /// What one takes at most when it is sent.
+    /// Its largest encoded size.
     fn weight(found: &Self::Found) -> usize;
 
     fn reply(&self) -> Reply;
@@ -102,7 +102,7 @@ async fn run<S: Search>(mut search: S, channel: &Channel) -> Result<Reply, Failu
     }
 }
 
-/// The rules of the folders above hold too: up to the root of the repository, or to the workdir.
+/// The rules of the folders above apply too: up to the root of the repository, or to the workdir.
 fn rules_at(root: &Path, workdir: &Path, filter: &Filter) -> Result<Rules, Fault> {
     let mut rules = rules(filter)?;
     let (Ok(root), Ok(workdir)) = (root.canonicalize(), workdir.canonicalize()) else { return Ok(rules) };

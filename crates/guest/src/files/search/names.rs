@@ -1,4 +1,4 @@
-//! Everything below a folder whose path fits a pattern.
+//! Everything below a folder whose path matches a pattern.
 
 use cofferdam_protocol::{Fault, FileEntry, FileType, Glob, Reply};
 use cofferdam_tree::{Folder, Kind, Rules, Step as WalkStep, Walk};
@@ -25,11 +25,11 @@ impl Names {
         Ok(Names { place, walk, globs, rest: glob.max_results, looked_at: 0, truncated: false })
     }
 
-    /// What the walk has just come across; `None` when it is gone meanwhile.
+    /// The current entry of the walk; `None` when it was removed meanwhile.
     fn entry(&self, path: &[u8], name: &[u8], kind: Option<Kind>) -> Option<FileEntry> {
         let folder = self.walk.folder()?;
         let stat = match kind {
-            // A folder that was just entered is where the walk is.
+            // A folder that was just entered is the current one.
             None => rustix::fs::fstat(folder).ok()?,
             Some(_) => folder.stat(name).ok()?,
         };

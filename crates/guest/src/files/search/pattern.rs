@@ -1,4 +1,4 @@
-//! What a line is searched for.
+//! The pattern of a search.
 
 use std::error::Error;
 
@@ -13,16 +13,16 @@ use crate::requests::fault;
 /// The longest pattern.
 const MAX_PATTERN: usize = 16 * 1024;
 
-/// What a pattern may become. The engine's time is bounded by this times the length of what it looks through.
+/// The largest compiled pattern. The search time is bounded by this times the length of the text.
 const MAX_COMPILED: usize = 4 * 1024 * 1024;
 
-/// What the engine may remember to be quicker.
+/// The cache of the regex engine.
 const MAX_CACHE: usize = 1024 * 1024;
 
 /// A compiled pattern.
 pub(super) struct Pattern {
     regex: Regex,
-    /// What matches in a line matches in the lines around it, too: it has no anchor to the very start or end.
+    /// Whether it can be matched against a whole block: it has no anchor to the very start or end.
     fits_blocks: bool,
 }
 
@@ -63,9 +63,9 @@ impl Pattern {
         self.regex.find(line).map(|found| (found.start(), found.end()))
     }
 
-    /// False only when no line of a block has a match: that is much quicker to know than of one line after the other.
+    /// False only when no line of a block has a match: much faster than line by line.
     pub(super) fn may_be_in(&self, block: &[u8]) -> bool {
-        // Where lines end in CRLF, an end of line that is asked for is not at the one that the engine sees.
+        // With CRLF line ends, the engine's end of line is not the end of the text.
         !self.fits_blocks || memchr(b'\r', block).is_some() || self.regex.is_match(block)
     }
 }

@@ -1,8 +1,8 @@
-//! From what the kernel says to what happened: the two halves of a rename become one, and drafts become what they are
-//! drafts of. Knows nothing of the kernel but its words.
+//! Turns kernel events into file changes: the two halves of a rename become one, and drafts become their final files. Makes
+//! no system calls.
 //!
-//! Order is kept: a rename stands where its first half stood. The second half may come with a later read, so that a
-//! first half whose mate is missing is only taken for the whole when the kernel has had time to say more.
+//! Order is kept: a rename stands where its first half stood. The second half may come with a later read, so a
+//! first half without a second counts as complete only after the kernel had time to send more.
 
 use std::collections::VecDeque;
 
@@ -12,7 +12,7 @@ use super::inotify::Event;
 use super::nodes::Spot;
 use cofferdam_tree::{Fate, draft_fate};
 
-/// So many events are never waited behind for a mate: the kernel tells both halves in one go.
+/// Never waits for a second half behind this many events: the kernel sends both halves together.
 const FAR: usize = 2048;
 
 #[derive(Debug, PartialEq, Eq)]
@@ -33,7 +33,7 @@ pub(super) enum Happening {
     },
     /// The kernel watches this folder no longer.
     Unwatched(i32),
-    /// The kernel had to drop what it would have told.
+    /// The kernel dropped events.
     Overflow,
 }
 
@@ -45,11 +45,11 @@ pub(super) enum Next {
     Empty,
 }
 
-/// What was read and not looked at yet.
+/// Events that were read, and not handled yet.
 #[derive(Debug, Default)]
 pub(super) struct Backlog {
     events: VecDeque<Event>,
-    /// So many of the first events have been there for long enough.
+    /// This many of the first events have waited long enough.
     settled: usize,
 }
 
@@ -58,7 +58,7 @@ impl Backlog {
         self.events.extend(events);
     }
 
-    /// What belongs to the events that are here has come, or never will.
+    /// All second halves of the present events have come, or never will.
     pub(super) fn settle(&mut self, events: usize) {
         self.settled = events.min(self.events.len());
     }
@@ -67,7 +67,7 @@ impl Backlog {
         self.events.len()
     }
 
-    /// Whether it may take looking at folders to tell what happened.
+    /// Whether the next step may have to read folders.
     pub(super) fn has_folders(&self) -> bool {
         let folders = ReadFlags::ISDIR | ReadFlags::QUEUE_OVERFLOW;
         self.events.iter().any(|event| event.flags.intersects(folders))
@@ -113,7 +113,7 @@ fn happening(event: Event, mate: Option<Event>) -> Option<Happening> {
         return Some(Happening::Unwatched(folder));
     }
     if name.is_empty() {
-        // Of the folder itself, which the folder around it tells as well.
+        // About the folder itself, which its parent folder reports too.
         return None;
     }
     let is_dir = flags.contains(ReadFlags::ISDIR);

@@ -1,4 +1,4 @@
-//! What is about to be told: at most a frame of it.
+//! Changes that are about to be sent: at most one frame.
 
 use bytes::Bytes;
 use cofferdam_protocol::{Fault, FaultCode, FileChange, encode_data};
@@ -8,17 +8,17 @@ use crate::requests::fault;
 /// Encoded changes per frame: below a frame's limit with one rename of the longest paths to spare.
 const BATCH_BYTES: usize = 48 * 1024;
 
-/// What the host asked to hear of.
+/// What the host watches.
 #[derive(Debug)]
 pub(super) enum Scope {
-    /// All that is told.
+    /// A folder, with all changes.
     Folder,
     /// One file of the watched folder, by the name that the host has for it.
     File { name: Vec<u8>, shown: Vec<u8>, is_there: bool },
 }
 
 impl Scope {
-    /// The same change, as seen by who knows only what was asked for.
+    /// The same change, in terms of what the host watches.
     fn narrow(&mut self, change: FileChange) -> Option<FileChange> {
         let Scope::File { name, shown, is_there } = self else { return Some(change) };
         match change {
@@ -57,7 +57,7 @@ impl Batch {
         Batch { scope, changes: Vec::new(), bytes: 0 }
     }
 
-    /// Adds a change; one that says the same as the last one adds nothing.
+    /// Adds a change, unless it equals the last one.
     pub(super) fn push(&mut self, change: FileChange) {
         let Some(change) = self.scope.narrow(change) else { return };
         let says_the_same = matches!(change, FileChange::Change(_) | FileChange::Overflow);
@@ -76,7 +76,7 @@ impl Batch {
         self.bytes >= BATCH_BYTES
     }
 
-    /// The payload of a frame with all that was added; `None` when that is nothing.
+    /// The payload of a frame with all changes; `None` when there are none.
     pub(super) fn take(&mut self) -> Result<Option<Bytes>, Fault> {
         if self.changes.is_empty() {
             return Ok(None);

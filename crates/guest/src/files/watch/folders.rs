@@ -1,8 +1,8 @@
 //! The watched folders themselves: opens, watches and reads them, and keeps [`Nodes`] as they are.
 //!
-//! A folder is watched before it is read, so that what appears in it meanwhile is told by the kernel if not found here.
-//! What is known of the tree may lag behind: a folder that is not where it should be has just been renamed or removed,
-//! of which the kernel is about to tell. It is tried again when that has been told.
+//! A folder is watched before it is read, so what appears in it meanwhile comes as an event if it is not read here. The known
+//! tree may lag behind: a folder that is not at its path was just renamed or removed, and the event is still to come. It is
+//! tried again after that event.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::os::fd::{AsFd, OwnedFd};
@@ -19,13 +19,13 @@ use super::inotify::{AROUND_FOLDER, IN_FOLDER, Watches};
 use super::nodes::{Nodes, Spot};
 use crate::requests::fault;
 
-/// What one watch may cover.
+/// The most folders of one watch.
 const MAX_FOLDERS: usize = 65_536;
 
-/// So many folders may be out of place at once before the whole tree is looked at anew.
+/// Folders that may be misplaced at once before the whole tree is read again.
 const MAX_MISPLACED: usize = 1024;
 
-/// `sysfs`, `cgroup2` and `cgroup`: the kernel makes up what is there, tells of no change in it, and there is a lot.
+/// `sysfs`, `cgroup2` and `cgroup`: large, and without events.
 const MADE_UP: [u64; 4] = [rustix::fs::PROC_SUPER_MAGIC as u64, 0x6265_6572, 0x6367_7270, 0x0027_e0eb];
 
 /// A name in a folder that was read.
@@ -34,21 +34,21 @@ pub(super) struct Entry {
     pub(super) is_dir: bool,
 }
 
-/// What reading goes on to.
+/// The next step of reading.
 pub(super) enum Reading {
     Found(Entry),
     Next,
     Done,
 }
 
-/// Whether a renamed folder was the one it was taken for.
+/// Whether a renamed folder is the expected one.
 #[derive(PartialEq, Eq)]
 pub(super) enum Follow {
     Sure,
     Unsure,
 }
 
-/// Whether what is found is told: all that is below a new folder is new.
+/// Whether to report what is found: everything below a new folder is new.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tell {
     All,
@@ -65,7 +65,7 @@ pub(super) struct Folders {
     pub(super) watches: Watches,
     pub(super) nodes: Nodes,
     origin: PathBuf,
-    /// Held, so that paths below it are right also when a folder above it is renamed.
+    /// Open, so that paths below it stay right when a folder above it is renamed.
     root: OwnedFd,
     /// The folder that the root is in.
     around: Option<i32>,
@@ -76,7 +76,7 @@ pub(super) struct Folders {
 }
 
 impl Folders {
-    /// Watches `origin`, which has no link in it.
+    /// Watches `origin`, a path without links.
     pub(super) fn open(origin: PathBuf) -> Result<Folders, Fault> {
         let failed = |error: Errno| io_fault("watch", &origin, &error.into());
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -108,7 +108,7 @@ impl Folders {
         Some(at.folder) == self.around && self.origin.file_name().is_some_and(|name| name.as_bytes() == &*at.name)
     }
 
-    /// Whether what was asked to be watched is still at its path.
+    /// Whether the watched file or folder is still at its path.
     pub(super) fn is_there(&self) -> bool {
         match (fstat(&self.root), self.origin.metadata()) {
             (Ok(held), Ok(there)) => (held.st_dev, held.st_ino) == (there.dev(), there.ino()),
@@ -116,7 +116,7 @@ impl Folders {
         }
     }
 
-    /// Whether the tree cannot be told from what is known of it, and must be looked at anew.
+    /// Whether the known tree is unreliable, and must be read again.
     pub(super) fn is_lost(&self) -> bool {
         self.is_lost
     }
@@ -125,20 +125,20 @@ impl Folders {
         self.scan.is_some() || !self.visits.is_empty()
     }
 
-    /// Forgets all, and watches the root as if for the first time.
+    /// Forgets everything, and watches the root again.
     pub(super) fn start_over(&mut self) -> Result<(), Fault> {
         self.nodes.all().for_each(|folder| self.watches.remove(folder));
         self.visits.clear();
         self.scan = None;
         self.misplaced.clear();
         self.is_lost = false;
-        // Under a new number: what was said of the old one is no longer of interest.
+        // Under a new number: events of the old one are ignored.
         let number = self.watches.add(self.root.as_fd(), IN_FOLDER).map_err(|error| refused(&self.origin, error))?;
         self.nodes = Nodes::new(number);
         Ok(())
     }
 
-    /// Watches everything below the root as well, without telling of what is there.
+    /// Watches everything below the root as well, without reporting what exists.
     pub(super) fn walk(&mut self) -> Result<(), Fault> {
         let root = openat(&self.root, ".", OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
             .and_then(Dir::new)
@@ -148,17 +148,17 @@ impl Folders {
         Ok(())
     }
 
-    /// Has a folder watched and read.
+    /// Queues a folder to be watched and read.
     pub(super) fn visit(&mut self, at: Spot, tell: Tell) {
         self.visits.push_back((at, tell));
     }
 
-    /// One step of what is left to read; everything there is to read is done before new events are looked at.
+    /// One step of reading; all reading is done before new events are handled.
     pub(super) fn read_on(&mut self) -> Result<Reading, Fault> {
         if let Some(scan) = &mut self.scan {
             let (folder, tell) = (scan.folder, scan.tell);
             let Some(Ok(entry)) = scan.dir.read() else {
-                // At its end, or it went away meanwhile.
+                // At its end, or it was removed meanwhile.
                 self.scan = None;
                 return Ok(Reading::Next);
             };
@@ -181,11 +181,11 @@ impl Folders {
     fn enter(&mut self, at: Spot, tell: Tell) -> Result<(), Fault> {
         let Some((folder, dir)) = self.watch(&at)? else { return Ok(()) };
         if tell == Tell::All {
-            // Renamed to here, of which the kernel is about to tell: then another may be where it was.
+            // Renamed to here, with the event still to come: another folder may be at its old path.
             self.misplaced.extend(self.nodes.spot(folder).filter(|old| **old != at).cloned());
         }
         let is_circle = !self.place(folder, at);
-        // Where nothing was known before, this is a folder that is mounted inside itself.
+        // When nothing was known before, this is a folder that is mounted inside itself.
         if is_circle && tell == Tell::Nothing {
             return Ok(());
         }
@@ -194,7 +194,7 @@ impl Folders {
         Ok(())
     }
 
-    /// Opens and watches what is at a place now; `None` when nothing is, or nothing that can be watched.
+    /// Opens and watches what is at a path now; `None` when nothing there can be watched.
     fn watch(&mut self, at: &Spot) -> Result<Option<(i32, OwnedFd)>, Fault> {
         let Some(path) = self.nodes.path(at) else { return Ok(None) };
         let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
@@ -206,7 +206,7 @@ impl Folders {
                 return Ok(None);
             }
             Err(error @ (Errno::MFILE | Errno::NFILE | Errno::NOMEM)) => return Err(refused(&self.origin, error)),
-            // Closed to us.
+            // Permission denied.
             Err(_) => return Ok(None),
         };
         if fstatfs(&dir).is_ok_and(|system| MADE_UP.contains(&(system.f_type as u64))) {
@@ -242,7 +242,7 @@ impl Folders {
             self.visit(to.clone(), Tell::All);
             return Ok(Follow::Sure);
         };
-        // What is at a place may be another folder by the time it is watched: then this was not the one that was renamed.
+        // Another folder may be at the path by the time it is watched: then this was not the renamed one.
         match self.watch(to)? {
             Some((folder, _)) if folder != known => {
                 self.visit(to.clone(), Tell::All);
@@ -256,7 +256,7 @@ impl Folders {
         }
     }
 
-    /// A folder is gone, or out of the tree.
+    /// A folder was removed, or moved out of the tree.
     pub(super) fn leave(&mut self, at: &Spot) {
         self.misplaced.remove(at);
         if let Some(folder) = self.nodes.at(at) {
@@ -268,7 +268,7 @@ impl Folders {
         self.nodes.remove(folder).into_iter().for_each(|folder| self.watches.remove(folder));
     }
 
-    /// What was not where it should be may be found now. False when there is no such thing.
+    /// Looks again for misplaced folders. False when there are none.
     pub(super) fn try_again(&mut self) -> bool {
         let misplaced = std::mem::take(&mut self.misplaced);
         self.visits.extend(misplaced.into_iter().map(|at| (at, Tell::All)));

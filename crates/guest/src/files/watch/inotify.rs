@@ -1,6 +1,6 @@
 //! The kernel's end of a watch: one inotify descriptor, to add watches to and to read events from.
 //!
-//! What is not read stays with the kernel, which drops what is too much and says so: nothing here grows.
+//! Unread events stay in the kernel's queue, which is bounded and reports overflows: nothing here grows.
 
 use std::io;
 use std::mem::{ManuallyDrop, MaybeUninit};
@@ -15,30 +15,30 @@ use tokio::io::unix::AsyncFd;
 
 use crate::requests::fault;
 
-/// What one read takes at most; an event is 16 bytes and its name.
+/// The size of a read; an event is 16 bytes and its name.
 const READ_SIZE: usize = 32 * 1024;
 
-/// As the kernel tells it.
+/// An event of the kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Event {
     pub(super) folder: i32,
     pub(super) flags: ReadFlags,
     pub(super) cookie: u32,
-    /// Empty when it is of the folder itself.
+    /// Empty for the folder itself.
     pub(super) name: Box<[u8]>,
 }
 
-/// What is to be told of a watched folder.
+/// Events of a watched folder.
 pub(super) const IN_FOLDER: WatchFlags = WatchFlags::CREATE
     .union(WatchFlags::DELETE)
     .union(WatchFlags::MODIFY)
     .union(WatchFlags::ATTRIB)
     .union(WatchFlags::MOVE)
     .union(WatchFlags::ONLYDIR)
-    // A file that is open and has no name any more is nobody's business.
+    // Not of open files that have no name any more.
     .union(WatchFlags::EXCL_UNLINK);
 
-/// What is to be told of the folder that a watched folder is in: only that something went away.
+/// Events of the parent of a watched folder: only removals.
 pub(super) const AROUND_FOLDER: WatchFlags =
     WatchFlags::DELETE.union(WatchFlags::MOVED_FROM).union(WatchFlags::ONLYDIR);
 
@@ -59,18 +59,18 @@ impl Watches {
         Ok(Watches(Arc::new(Descriptor(ManuallyDrop::new(fd)))))
     }
 
-    /// Watches the very folder that is open, whatever its path has become; gives the same number for the same folder.
+    /// Watches an open folder, whatever its path is now; returns the same number for the same folder.
     pub(super) fn add(&self, folder: BorrowedFd<'_>, flags: WatchFlags) -> Result<i32, Errno> {
         inotify::add_watch(self.0.as_fd(), format!("/proc/self/fd/{}", folder.as_raw_fd()), flags)
     }
 
     pub(super) fn remove(&self, folder: i32) {
-        // One that the kernel has removed itself is fine.
+        // The kernel may have removed it already.
         let _ = inotify::remove_watch(self.0.as_fd(), folder);
     }
 }
 
-/// What the kernel has to tell, in order.
+/// The kernel's events, in order.
 pub(super) struct Queue(AsyncFd<Watches>);
 
 impl Queue {
@@ -80,7 +80,7 @@ impl Queue {
         Ok(Queue(registered.map_err(io::Error::from)?))
     }
 
-    /// Waits until there is something.
+    /// Waits for events.
     pub(super) async fn read(&self) -> io::Result<Vec<Event>> {
         loop {
             let mut ready = self.0.readable().await?;
@@ -90,7 +90,7 @@ impl Queue {
         }
     }
 
-    /// What is there now.
+    /// The events so far.
     pub(super) fn try_read(&self) -> io::Result<Vec<Event>> {
         match read_once(self.0.get_ref()) {
             Err(Errno::AGAIN) => Ok(Vec::new()),
@@ -136,7 +136,7 @@ impl Drop for Descriptor {
     fn drop(&mut self) {
         // SAFETY: it is taken here and nowhere else.
         let fd = unsafe { ManuallyDrop::take(&mut self.0) };
-        // The kernel takes some milliseconds to close one, more with many watches: not on the thread that serves all.
+        // Closing takes milliseconds, more with many watches: not on the main thread.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             drop(runtime.spawn_blocking(move || drop(fd)));
         }

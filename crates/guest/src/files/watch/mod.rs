@@ -1,7 +1,7 @@
-//! Tells a host what happens to files, until it has heard enough.
+//! Sends file changes to a host until it closes the channel.
 //!
 //! At most one frame of changes and two reads of events are held. While the host does not read, nothing is read from
-//! the kernel, whose own queue is bounded: what it drops then is told as an overflow.
+//! the kernel, whose own queue is bounded: what it drops becomes an overflow.
 
 mod backlog;
 mod batch;
@@ -20,7 +20,7 @@ use super::place::{Place, blocking};
 use crate::channel::Channel;
 use crate::requests::{Failure, fault};
 
-/// How long the second half of a rename may take. The kernel tells both in one go, but a read may come between.
+/// How long the second half of a rename may take. The kernel sends both together, but a read may come between.
 const MATE: Duration = Duration::from_millis(5);
 
 pub(crate) async fn watch(place: Place, recursive: bool, channel: &Channel) -> Result<Reply, Failure> {
@@ -53,7 +53,7 @@ async fn read_more(watcher: &mut Watcher, queue: &Queue) -> Result<(), Fault> {
         }
         events = queue.read().await.map_err(unreadable)?;
     } else {
-        // Where it never ends, others have their turn.
+        // Yields to others when it never ends.
         tokio::task::yield_now().await;
     }
     watcher.take_in(events);

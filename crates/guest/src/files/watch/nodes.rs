@@ -1,6 +1,6 @@
-//! The watched folders as a tree: a rename is one change in it, and paths are made when they are told.
+//! The watched folders as a tree: a rename is one change in it, and paths are built when they are sent.
 //!
-//! Knows nothing of the kernel. Invariant: every folder but the root has a parent that is here, and following parents
+//! Makes no system calls. Invariant: every folder but the root has a parent that is here, and following parents
 //! leads to the root.
 
 use std::collections::{BTreeMap, HashMap};
@@ -18,10 +18,10 @@ impl Spot {
     }
 }
 
-/// Longer paths cannot be named to Linux; they may come about where folders are moved below others.
+/// Longer paths cannot be used on Linux; moving folders below others can make them.
 const MAX_PATH: usize = 4096;
 
-/// A folder cannot be where it seems to be: what is known of the tree is out of date.
+/// A folder cannot be at this path: the known tree is out of date.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Circle;
 
@@ -30,7 +30,7 @@ pub(super) struct Nodes {
     root: i32,
     /// Where each folder is; all but the root.
     spots: HashMap<i32, Spot>,
-    /// The other way around; so ordered that all in one folder are neighbours.
+    /// Folders by place; those of one parent are neighbours.
     folders: BTreeMap<Spot, i32>,
 }
 
@@ -63,7 +63,7 @@ impl Nodes {
         self.spots.get(&folder)
     }
 
-    /// Below the root; `None` of a folder that is not watched, or where the path is too long to be of use.
+    /// The path below the root; `None` for a folder that is not watched, or whose path is too long.
     pub(super) fn path(&self, spot: &Spot) -> Option<Vec<u8>> {
         let mut names = vec![&spot.name];
         let mut length = spot.name.len();
@@ -87,8 +87,7 @@ impl Nodes {
         Some(path)
     }
 
-    /// Puts a folder, with all below it if it was known, where it is now. Gives those that it took the place of, which
-    /// are no longer here.
+    /// Moves a folder, with all known ones below it, to its new place. Returns those that it replaced, which are forgotten.
     pub(super) fn place(&mut self, folder: i32, spot: Spot) -> Result<Vec<i32>, Circle> {
         if self.spots.get(&folder) == Some(&spot) {
             return Ok(Vec::new());
@@ -116,7 +115,7 @@ impl Nodes {
         Ok(displaced.into_iter().filter(|other| *other != folder).collect())
     }
 
-    /// Forgets a folder and all below it; gives them.
+    /// Forgets a folder and all below it; returns them.
     pub(super) fn remove(&mut self, folder: i32) -> Vec<i32> {
         let Some(spot) = self.spots.remove(&folder) else { return Vec::new() };
         self.folders.remove(&spot);

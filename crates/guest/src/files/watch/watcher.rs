@@ -1,4 +1,4 @@
-//! From what happened to what is told, with the watched folders kept in step.
+//! Turns events into changes for the host, and keeps the watched folders up to date.
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
@@ -16,17 +16,17 @@ use super::nodes::Spot;
 use crate::files::place::Place;
 use cofferdam_tree::draft_fate;
 
-/// Of so many names it is remembered that they were told; beyond, one may be told twice.
+/// Reported names that are remembered; beyond that, one may be reported twice.
 const MAX_TOLD: usize = 65_536;
 
 /// Why a watcher stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Step {
-    /// There is a frame of changes to be sent.
+    /// A frame of changes is ready.
     Full,
-    /// The second half of a rename may be about to come.
+    /// The second half of a rename may still come.
     Half,
-    /// All that was read is dealt with.
+    /// All events that were read are handled.
     Drained,
     /// What was watched is gone.
     Over,
@@ -43,12 +43,12 @@ pub(super) struct Watcher {
 }
 
 impl Watcher {
-    /// When it comes back, nothing is missed any more.
+    /// Returns when the watch is complete.
     pub(super) fn begin(place: &Place, recursive: bool) -> Result<Watcher, Fault> {
         let target = place.path.canonicalize().map_err(|error| place.fault("watch", &error))?;
         let is_dir = target.metadata().map_err(|error| place.fault("watch", &error))?.is_dir();
         let (origin, scope) = match (target.parent(), target.file_name()) {
-            // The folder it is in: a file that is replaced is another file.
+            // Watch its folder: a file that is replaced is another file.
             (Some(parent), Some(name)) if !is_dir => {
                 let shown = place.path.file_name().unwrap_or(name).as_bytes().to_vec();
                 (parent, Scope::File { name: name.as_bytes().to_vec(), shown, is_there: true })
@@ -84,7 +84,7 @@ impl Watcher {
         self.backlog.extend(events);
     }
 
-    /// Whether the next step looks at no folder, and so cannot block.
+    /// Whether the next step reads no folder, and so cannot block.
     pub(super) fn is_brief(&self) -> bool {
         !(self.folders.is_reading() || self.folders.is_lost() || self.backlog.has_folders())
     }
@@ -93,9 +93,9 @@ impl Watcher {
         self.batch.take()
     }
 
-    /// The kernel has nothing more to tell. False when there is something left to do all the same.
+    /// The kernel has no more events. False when there is still something to do.
     pub(super) fn has_caught_up(&mut self) -> bool {
-        // Once for each time that there was news: what is still not found is waited for.
+        // Once after each event: misplaced folders wait for the next one.
         if !std::mem::replace(&mut self.has_tried_again, true) && self.folders.try_again() {
             return false;
         }
@@ -103,7 +103,7 @@ impl Watcher {
         true
     }
 
-    /// Deals with what was read, until something else must be done first.
+    /// Handles events until something else must be done first.
     pub(super) fn work(mut self) -> Result<(Watcher, Step), Fault> {
         let step = loop {
             if self.batch.is_full() {
@@ -146,7 +146,7 @@ impl Watcher {
     }
 
     fn made(&mut self, at: Spot, is_dir: bool) {
-        // Found by reading its folder, before the kernel's word for it was read.
+        // Already found by reading its folder.
         if self.told.remove(&at) {
             return;
         }
@@ -196,7 +196,7 @@ impl Watcher {
         Ok(())
     }
 
-    /// What is known may be wrong in any way. Told when everything is watched again, so that who looks then misses
+    /// The known tree may be wrong. Reported only when everything is watched again, so a host that looks then misses
     /// nothing.
     fn start_over(&mut self) -> Result<(), Fault> {
         if !self.folders.is_there() {
@@ -220,15 +220,15 @@ impl Watcher {
     fn tell(&mut self, at: &Spot, change: impl FnOnce(Vec<u8>) -> FileChange) {
         match self.folders.nodes.path(at) {
             Some(path) => self.batch.push(change(path)),
-            // Its path is too long to be told.
+            // Its path is too long to send.
             None if self.folders.nodes.contains(at.folder) => self.batch.push(FileChange::Overflow),
             None => {}
         }
     }
 }
 
-/// The names that were told because they were found: the kernel may be about to tell of them, too. Only what fits
-/// 8 bytes is kept of each; by a keyed hash, so that nobody finds two that are the same.
+/// Names that were reported because reading found them: their events may still come. Each is an 8-byte keyed hash, so that
+/// nobody can construct a collision.
 #[derive(Default)]
 struct Told {
     hasher: RandomState,
