@@ -87,8 +87,9 @@ pub(crate) async fn get_or_create(
         return Ok((sandbox, true));
     }
     let _turn = tokio::select! {
-        turn = host.admit() => turn?,
+        biased;
         () = cancel.cancelled() => return Err(Error::Aborted),
+        turn = host.admit() => turn?,
     };
     let deadline = Instant::now() + STARTING;
     loop {
