@@ -87,6 +87,29 @@ describeWithEngine('leases', () => {
     expect(await isThere()).toBe(true);
     await until(async () => !(await isThere()));
   });
+
+  test.concurrent("a sandbox from the warm pool outlives its host by its session's orphan timeout, not the pool's", async () => {
+    const owner = program(`
+      const image = ${JSON.stringify(image)};
+      const manager = new SandboxManager({ warm: { [image]: 1 }, orphanTimeoutMs: 60_000, defaults: { image } });
+      const warm = new Promise((resolve) => manager.on('warming', ({ ready }) => ready === 1 && resolve()));
+      await warm;
+      const before = await manager.list({ state: 'warm' });
+      const { id } = await manager.open({ scope: { workflow: '${unique()}' } });
+      if (!before.some((info) => info.id === id)) throw new Error('it was not taken from the pool');
+      console.log(id);
+      setInterval(() => {}, 1000);
+    `);
+    const id = await owner.line();
+    const watcher = testManager();
+    owner.child.kill('SIGKILL');
+    await owner.ended;
+    // A pool's sandbox ends 10 s after its host, and on namespaces its keeper ends it 5 s later at the latest.
+    await new Promise((resolve) => setTimeout(resolve, 16_000));
+    const orphan = await watcher.get(id);
+    expect((await orphan.exec('echo here')).stdout).toBe('here\n');
+    await orphan.close();
+  });
 });
 
 describe('the environment', () => {

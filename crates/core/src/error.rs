@@ -103,6 +103,12 @@ impl Error {
         Error::Coded { code, message: message.into(), details: Map::new() }
     }
 
+    /// The sandbox has ended: why, as a detail and as text.
+    pub(crate) fn gone(reason: &str, why: impl std::fmt::Display) -> Error {
+        Error::new(ErrorCode::SandboxLost, format!("the sandbox is gone: {why}; open() gives a new one"))
+            .with("reason", reason)
+    }
+
     /// The error of a task that panicked.
     pub(crate) fn panicked(error: tokio::task::JoinError) -> Error {
         Error::new(ErrorCode::Internal, format!("background task panicked: {error}"))

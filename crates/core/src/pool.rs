@@ -121,18 +121,18 @@ async fn claim(linked: Linked, key: &SessionKey, spec: &BoxSpec) -> Result<Claim
     let Ok(unclaimed) = linked.setup() else { return Ok(Claimed::BoxLost) };
     let setup = spec.claim_setup(&unclaimed);
     let backend = Arc::clone(linked.box_ref.host().backend().await?);
-    let handle = linked.handle();
+    let (handle, lease) = (linked.handle(), spec.lease);
     // Side by side, because an engine takes several times as long as the guest. That another box serves the session already is
     // rare, and costs this box. No other program can ask for a private key, so its claim need not be waited for.
     let (assigned, told) = match key.is_private() {
         true => (Ok(true), tell(&linked.guest, &setup).await),
-        false => tokio::join!(backend.assign(&handle, key), tell(&linked.guest, &setup)),
+        false => tokio::join!(backend.assign(&handle, key, lease), tell(&linked.guest, &setup)),
     };
     match (assigned, told) {
         (Ok(true), Ok(Told::Ready)) => {
             if key.is_private() {
                 let key = key.clone();
-                tokio::spawn(async move { backend.assign(&handle, &key).await });
+                tokio::spawn(async move { backend.assign(&handle, &key, lease).await });
             }
             Ok(Claimed::Sandbox(linked.into_sandbox(setup, key.clone(), Origin::from(spec.clone()))))
         }

@@ -12,7 +12,10 @@ use cofferdam_core::backend::{Backend, BoxState, Claims};
 use cofferdam_core::{
     ErrorCode, Limits, Manager, ManagerOptions, OpenRequest, Packages, Scope, Session, SessionKey, WarmRequest,
 };
+use cofferdam_protocol::Lease;
 use memory::Memory;
+
+const LEASE: Lease = Lease { idle_ms: 0, max_ms: 0, orphan_ms: 0 };
 
 fn scoped(workflow: &str) -> OpenRequest {
     let scope = Scope { workflow: Some(workflow.to_owned()), ..Scope::default() };
@@ -51,10 +54,10 @@ async fn a_claim_has_one_holder_and_ends_with_its_box() {
 
     let second = manager.open(scoped("b")).await.unwrap();
     let other = backend.holder(&key("b")).await.unwrap().unwrap();
-    assert!(!backend.assign(&other.handle, &key("a")).await.unwrap(), "it has a holder");
+    assert!(!backend.assign(&other.handle, &key("a"), LEASE).await.unwrap(), "it has a holder");
     sandbox.close().await.unwrap();
     assert!(backend.holder(&key("a")).await.unwrap().is_none());
-    assert!(backend.assign(&other.handle, &key("a")).await.unwrap());
+    assert!(backend.assign(&other.handle, &key("a"), LEASE).await.unwrap());
     second.close().await.unwrap();
     assert!(backend.list().await.unwrap().is_empty());
 }
@@ -103,7 +106,7 @@ async fn a_box_whose_claimant_died_before_it_told_the_guest_is_claimed_by_the_ne
     let backend = Arc::new(Memory::default());
     let pool = warm(&backend, 1).await;
     let orphan = backend.list().await.unwrap().remove(0);
-    assert!(backend.assign(&orphan.handle, &key("a")).await.unwrap());
+    assert!(backend.assign(&orphan.handle, &key("a"), LEASE).await.unwrap());
     let sandbox = manager(&backend, ManagerOptions::default()).open(scoped("a")).await.unwrap();
     assert_eq!((sandbox.id(), sandbox.created), (orphan.id.as_str(), true));
     pool.close().await.unwrap();

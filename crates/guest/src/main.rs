@@ -41,13 +41,13 @@ fn main() -> ExitCode {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let outcome = match words.as_slice() {
         ["init", inherited @ ..] if inherited.len() < 2 => link_socket::inherited(inherited).and_then(init),
-        ["keep", folder] => keeper::keep(folder),
-        ["sweep", folder] => keeper::sweep(folder),
-        ["link"] => link_socket::hand_over(),
+        ["keep", folder] => keeper::keep(folder).map(success),
+        ["sweep", folder] => keeper::sweep(folder).map(success),
+        ["link"] => link_socket::hand_over().map(success),
         _ => Err(std::io::Error::other("usage: guest init [<descriptor>] | link | keep <folder> | sweep <folder>")),
     };
     match outcome {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => {
             eprintln!("cofferdam guest: {error}");
             ExitCode::FAILURE
@@ -55,7 +55,11 @@ fn main() -> ExitCode {
     }
 }
 
-fn init(links: Option<OwnedFd>) -> std::io::Result<()> {
+fn success((): ()) -> ExitCode {
+    ExitCode::SUCCESS
+}
+
+fn init(links: Option<OwnedFd>) -> std::io::Result<ExitCode> {
     // One arena: the helper threads would otherwise reserve one each, and idle memory is part of the contract.
     // SAFETY: called before any other thread exists.
     unsafe { libc::mallopt(libc::M_ARENA_MAX, 1) };
@@ -77,5 +81,5 @@ fn init(links: Option<OwnedFd>) -> std::io::Result<()> {
     let outcome = local.block_on(&runtime, sandbox::run(links));
     // A helper thread may hang in a file system that never answers: PID 1 must end anyway.
     runtime.shutdown_background();
-    outcome
+    outcome.map(|ending| ExitCode::from(ending.exit_code()))
 }

@@ -100,9 +100,9 @@ impl Sandbox {
     }
 }
 
-/// Runs until the lease ends or the engine asks PID 1 to stop. Further links come through `inherited`, or else through a
+/// Runs until the lease ends or somebody asks PID 1 to stop, and returns which. Further links come through `inherited`, or else through a
 /// socket of the guest's own.
-pub(crate) async fn run(inherited: Option<OwnedFd>) -> io::Result<()> {
+pub(crate) async fn run(inherited: Option<OwnedFd>) -> io::Result<Ending> {
     // As PID 1, the kernel drops every signal that has no handler; these two are what engines send to stop us.
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
@@ -116,8 +116,8 @@ pub(crate) async fn run(inherited: Option<OwnedFd>) -> io::Result<()> {
     });
     let setup = tokio::select! {
         setup = expected.wait() => setup?,
-        _ = terminate.recv() => return Ok(()),
-        _ = interrupt.recv() => return Ok(()),
+        _ = terminate.recv() => return Ok(Ending::Stopped),
+        _ = interrupt.recv() => return Ok(Ending::Stopped),
     };
     let sandbox = Sandbox::new(setup);
     make_workdir(&sandbox.setup());
@@ -141,7 +141,7 @@ pub(crate) async fn run(inherited: Option<OwnedFd>) -> io::Result<()> {
     };
     accepting.abort();
     sandbox.notices.send_last(&Notice::Ending(ending)).await;
-    Ok(())
+    Ok(ending)
 }
 
 /// The command user owns the workdir, also where it is a new volume. Where it cannot be made (a read-only root), commands

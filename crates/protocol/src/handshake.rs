@@ -188,3 +188,25 @@ pub enum Ending {
     /// A host asked for it, with [`crate::Request::End`].
     Asked,
 }
+
+impl Ending {
+    const EXIT_CODES: [(Ending, u8); 5] = [
+        (Ending::Asked, 0),
+        (Ending::Expired(Term::Idle), 101),
+        (Ending::Expired(Term::MaxLifetime), 102),
+        (Ending::Expired(Term::Orphan), 103),
+        // As of every program that ends on SIGTERM.
+        (Ending::Stopped, 143),
+    ];
+
+    /// The exit code of a guest that ends for this reason: an engine may drop the last bytes of a stream, and with them
+    /// [`Notice::Ending`].
+    pub fn exit_code(self) -> u8 {
+        Self::EXIT_CODES.into_iter().find_map(|(ending, code)| (ending == self).then_some(code)).unwrap_or_default()
+    }
+
+    /// The reason that an exit code stands for; `None` when the guest did not end by itself.
+    pub fn from_exit_code(code: i64) -> Option<Ending> {
+        Self::EXIT_CODES.into_iter().find_map(|(ending, own)| (i64::from(own) == code).then_some(ending))
+    }
+}

@@ -14,7 +14,8 @@ pub const SOCKET: &str = "socket";
 /// The file in a box's folder with two pids: its keeper's, and PID 1's as seen from outside.
 pub const KEEPER: &str = "keeper";
 
-/// The file in a box's folder that marks a box which outlives its hosts; it may be written after the box was made.
+/// The file in a box's folder that marks a box which outlives its hosts: for how long, in milliseconds, with zero for ever. It is
+/// written when a session claims the box, which may be after the box was made. Earlier versions leave it empty.
 pub const LASTING: &str = "lasting";
 
 /// The folders of a state folder.
@@ -33,7 +34,7 @@ pub const CLAIMS_LOCK: &str = "claims.lock";
 pub struct Plan {
     /// The program that asked for it.
     pub host: u32,
-    /// How long it may live without a host, in milliseconds; zero means for ever.
+    /// How long it may live without a host, in milliseconds, where [`LASTING`] says nothing; zero means for ever.
     pub orphan_ms: u64,
     /// The memory limit that the guest enforces, in bytes; zero means none.
     pub watched_memory: u64,

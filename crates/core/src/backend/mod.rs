@@ -6,6 +6,7 @@
 
 mod capability;
 pub mod docker;
+mod exit;
 mod info;
 #[cfg(all(target_os = "linux", feature = "namespaces"))]
 mod local;
@@ -19,6 +20,7 @@ mod spec;
 mod stored;
 
 use async_trait::async_trait;
+use cofferdam_protocol::Lease;
 
 pub use capability::{Images, Layers, LiveLimits, Workspaces};
 pub use info::{Attempt, Enforcement, EngineInfo};
@@ -115,6 +117,7 @@ pub trait Claims: Send + Sync {
     /// The box that holds the claim of `key`.
     async fn holder(&self, key: &SessionKey) -> Result<Option<BoxRecord>>;
 
-    /// Gives the claim of `key` to an unclaimed box, if no box holds it: a compare-and-swap. False when another box holds it.
-    async fn assign(&self, handle: &str, key: &SessionKey) -> Result<bool>;
+    /// Gives the claim of `key` to an unclaimed box, if no box holds it: a compare-and-swap. False when another box holds it. From
+    /// then on the session's lease holds, for a backend that watches over leases itself.
+    async fn assign(&self, handle: &str, key: &SessionKey, lease: Lease) -> Result<bool>;
 }

@@ -10,7 +10,9 @@ use bytes::BytesMut;
 use cofferdam_core::backend::{Backend, BoxRecord, BoxSpec, Claims, Creation, EngineInfo, PruneReport, PruneRequest};
 use cofferdam_core::guest::ByteStream;
 use cofferdam_core::*;
-use cofferdam_protocol::{Assembler, Decoder, Frame, Hello, Kind, LINK_CHANNEL, Reply, Request, Setup, WINDOW, encode};
+use cofferdam_protocol::{
+    Assembler, Decoder, Frame, Hello, Kind, LINK_CHANNEL, Lease, Reply, Request, Setup, WINDOW, encode,
+};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio::sync::Mutex;
 
@@ -41,7 +43,7 @@ impl Claims for Fake {
         Ok(None)
     }
 
-    async fn assign(&self, _: &str, _: &SessionKey) -> Result<bool> {
+    async fn assign(&self, _: &str, _: &SessionKey, _: Lease) -> Result<bool> {
         Ok(true)
     }
 }

@@ -12,7 +12,9 @@ use cofferdam_core::backend::{
 };
 use cofferdam_core::guest::ByteStream;
 use cofferdam_core::{CancellationToken, Error, ErrorCode, Result, SessionKey};
-use cofferdam_protocol::{Assembler, Decoder, Frame, Hello, Kind, LINK_CHANNEL, Reply, Request, Setup, Status, encode};
+use cofferdam_protocol::{
+    Assembler, Decoder, Frame, Hello, Kind, LINK_CHANNEL, Lease, Reply, Request, Setup, Status, encode,
+};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 
 /// A box: its spec, and the setup of its guest.
@@ -79,7 +81,7 @@ impl Claims for Memory {
             .map(|(handle, found)| Self::record(handle, found)))
     }
 
-    async fn assign(&self, handle: &str, key: &SessionKey) -> Result<bool> {
+    async fn assign(&self, handle: &str, key: &SessionKey, _: Lease) -> Result<bool> {
         let mut boxes = self.boxes();
         let claim = Some(key.claim());
         if boxes.values().any(|found| found.claim == claim) {

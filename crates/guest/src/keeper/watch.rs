@@ -105,12 +105,13 @@ impl Watch {
     /// When a box that no program uses is ended.
     fn deadline(&self, plan: &Plan) -> Option<Instant> {
         let alone = self.alone?;
-        if !fs::exists(LASTING).unwrap_or(true) {
-            return Some(alone);
-        }
+        let orphan_ms = match fs::read_to_string(LASTING) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Some(alone),
+            Ok(text) => text.parse().unwrap_or(plan.orphan_ms),
+            Err(_) => plan.orphan_ms,
+        };
         // The guest's own lease ends it earlier, unless a command in the box prevents that.
-        let orphan = Duration::from_millis(plan.orphan_ms);
-        (!orphan.is_zero()).then(|| alone + orphan + GRACE)
+        (orphan_ms != 0).then(|| alone + Duration::from_millis(orphan_ms) + GRACE)
     }
 
     /// Waits for an event: the end, a request to end, a connection, programs that are gone.

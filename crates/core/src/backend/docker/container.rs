@@ -17,6 +17,7 @@ use super::error::{is_name_taken, status};
 use super::exit_events::Exit;
 use super::stream::byte_stream;
 use super::{Engine, guest_volume, records, workspaces};
+use crate::backend::exit::exited;
 use crate::backend::{BoxSpec, Creation};
 use crate::guest::{ByteStream, HELLO_TIMEOUT, setup_bytes};
 use crate::id::random_id;
@@ -150,13 +151,6 @@ pub(super) async fn lost(engine: &Engine, handle: &str, doing: &str, error: boll
 
 /// Why a container is gone; `None` while it runs.
 pub(super) async fn fate(engine: &Engine, handle: &str) -> Option<Error> {
-    let lost = |reason: &str, message: String| {
-        Error::new(ErrorCode::SandboxLost, format!("the sandbox is gone: {message}; open() gives a new one"))
-            .with("reason", reason)
-    };
-    let exited =
-        |code: i64| lost("exited", format!("its container ended with exit code {code}")).with("exitCode", code);
-    let oom = || lost("oom", "it ran out of memory".to_owned());
     let state = match engine.client.inspect_container(handle, None).await {
         Ok(container) => container.state.unwrap_or_default(),
         Err(error) if status(&error) == Some(404) => {
@@ -172,15 +166,15 @@ pub(super) async fn fate(engine: &Engine, handle: &str) -> Option<Error> {
         // Checked first: a container that is being removed may still be reported as running.
         ContainerState { status: Some(ContainerStateStatusEnum::REMOVING), .. } if !restarted => {
             match engine.exits.of(handle).await {
-                Some(Exit { oom: true, .. }) => oom(),
-                Some(Exit { exit_code, .. }) => exited(exit_code),
-                None => lost("removed", "its container was removed, or its lease ran out".to_owned()),
+                Some(Exit { exit_code, oom }) => exited("its container", exit_code, oom),
+                None => Error::gone("removed", "its container was removed, or its lease ran out"),
             }
         }
         ContainerState { running: Some(true), .. } => return None,
-        _ if restarted => lost("engine-restarted", "its engine was restarted".to_owned()),
-        ContainerState { oom_killed: Some(true), .. } => oom(),
-        ContainerState { exit_code, .. } => exited(exit_code.unwrap_or_default()),
+        _ if restarted => Error::gone("engine-restarted", "its engine was restarted"),
+        ContainerState { exit_code, oom_killed, .. } => {
+            exited("its container", exit_code.unwrap_or_default(), oom_killed == Some(true))
+        }
     })
 }
 

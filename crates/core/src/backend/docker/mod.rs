@@ -27,6 +27,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bollard::models::ContainerUpdateBody;
 use bollard::query_parameters::RenameContainerOptions;
+use cofferdam_protocol::Lease;
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, Shared};
 
@@ -199,7 +200,7 @@ impl Claims for Docker {
         Backend::find(self, &key.claim()).await
     }
 
-    async fn assign(&self, handle: &str, key: &SessionKey) -> Result<bool> {
+    async fn assign(&self, handle: &str, key: &SessionKey, _: Lease) -> Result<bool> {
         let engine = self.engine().await?;
         let options = RenameContainerOptions { name: key.claim() };
         match engine.client.rename_container(handle, options).await {

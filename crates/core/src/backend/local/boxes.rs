@@ -7,11 +7,13 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
+use cofferdam_protocol::Lease;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use super::state::{Record, State};
 use super::{Local, state_error};
+use crate::backend::exit::exited;
 use crate::backend::{BoxRecord, BoxState, StoredSpec};
 use crate::clock::wait_until;
 use crate::key::SessionKey;
@@ -47,17 +49,9 @@ impl Local {
             // Its keeper is about to clean up, and to record why it ended.
             wait_until(CLEAN_UP, PAUSE, || !State::is_held(&folder));
         }
-        let lost = |reason: &str, message: String| {
-            Error::new(ErrorCode::SandboxLost, format!("the sandbox is gone: {message}; open() gives a new one"))
-                .with("reason", reason)
-        };
         Some(match self.state.exit_record(handle) {
-            Some(end) if end.oom => lost("oom", "it ran out of memory".to_owned()),
-            Some(end) => {
-                let message = format!("its first process ended with exit code {}", end.exit_code);
-                lost("exited", message).with("exitCode", end.exit_code)
-            }
-            None => lost("removed", "it was removed, or its lease ran out".to_owned()),
+            Some(end) => exited("its first process", end.exit_code.into(), end.oom),
+            None => Error::gone("removed", "it was removed, or its lease ran out"),
         })
     }
 
@@ -95,10 +89,10 @@ impl Local {
     }
 
     /// Gives the claim of a session to a box; false when another box holds it.
-    pub(in crate::backend) fn assign(&self, handle: &str, key: &SessionKey) -> Result<bool> {
+    pub(in crate::backend) fn assign(&self, handle: &str, key: &SessionKey, lease: Lease) -> Result<bool> {
         let failed = state_error("claim a sandbox");
         if !key.is_private() {
-            match self.state.make_lasting(handle) {
+            match self.state.make_lasting(handle, lease) {
                 Ok(()) => {}
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
                     return Err(self.fate(handle).unwrap_or_else(|| failed(error)));

@@ -8,6 +8,7 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use cofferdam_protocol::Lease;
 use cofferdam_protocol::keeper::{
     BOXES, CLAIMS, CLAIMS_LOCK, EXIT_RECORDS, ExitRecord, KEEPER, LASTING, PLAN, Plan, SOCKET, TRASH,
 };
@@ -51,6 +52,10 @@ pub(in crate::backend) struct Draft {
 
 fn make_dir(path: &Path) -> io::Result<()> {
     fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
+}
+
+fn make_lasting(folder: &Path, orphan_ms: u64) -> io::Result<()> {
+    write_new(&folder.join(LASTING), orphan_ms.to_string().as_bytes())
 }
 
 fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
@@ -107,7 +112,7 @@ impl State {
         write_new(&unseen.join(PLAN), &plan.to_bytes())?;
         write_new(&unseen.join(RECORD), &serde_json::to_vec(record)?)?;
         if is_lasting {
-            write_new(&unseen.join(LASTING), b"")?;
+            make_lasting(&unseen, plan.orphan_ms)?;
         }
         let folder = self.folder(handle);
         fs::rename(&unseen, &folder)?;
@@ -136,8 +141,8 @@ impl State {
     }
 
     /// The box outlives its hosts from now on.
-    pub(super) fn make_lasting(&self, handle: &str) -> io::Result<()> {
-        write_new(&self.folder(handle).join(LASTING), b"")
+    pub(super) fn make_lasting(&self, handle: &str, lease: Lease) -> io::Result<()> {
+        make_lasting(&self.folder(handle), lease.orphan_ms)
     }
 
     /// Whether a process is responsible for a box, or for what is left of one.

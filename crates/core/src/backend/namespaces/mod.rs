@@ -16,6 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use async_trait::async_trait;
+use cofferdam_protocol::Lease;
 
 use super::local::{Hierarchy, Local, state_error};
 use super::{
@@ -175,9 +176,9 @@ impl Claims for Namespaces {
         self.on_session(key, Local::holder).await
     }
 
-    async fn assign(&self, handle: &str, key: &SessionKey) -> Result<bool> {
+    async fn assign(&self, handle: &str, key: &SessionKey, lease: Lease) -> Result<bool> {
         let key = key.clone();
-        self.on_box(handle, move |local, handle| local.assign(handle, &key)).await
+        self.on_box(handle, move |local, handle| local.assign(handle, &key, lease)).await
     }
 }
 

@@ -36,12 +36,15 @@ impl From<LinkEnd> for Error {
                      one {GENERATION}); close it with that version, or wait until it ends by itself"
                 ),
             ),
-            LinkEnd::GuestEnded(ending) => {
-                let (reason, why) = ending_reason(ending);
-                Error::new(ErrorCode::SandboxLost, format!("the sandbox is gone: {why}; open() gives a new one"))
-                    .with("reason", reason)
-            }
+            LinkEnd::GuestEnded(ending) => ending.into(),
         }
+    }
+}
+
+impl From<Ending> for Error {
+    fn from(ending: Ending) -> Error {
+        let (reason, why) = ending_reason(ending);
+        Error::gone(reason, why)
     }
 }
 
