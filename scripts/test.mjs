@@ -14,7 +14,7 @@ const jestArgs = process.argv.slice(2);
 const everything = jestArgs.length === 0;
 
 /** Compilers leave the processors to tests, which wait for an engine much of their time. */
-const BACKGROUND = { nice: 10 };
+const BACKGROUND = { nice: 19 };
 
 await command(async () => {
   const steps = new Steps('test');
@@ -40,9 +40,10 @@ async function check(steps, { installing, building }) {
   await installing;
   await steps.beside('typescript', 'npm', ['run', 'check']);
   await steps.beside('lint', 'npm', ['run', 'lint']);
+  // Jest waits for the build, and leaves processors idle afterwards.
+  await building;
+  await steps.beside('API reference', 'npm', ['run', 'docs:api', '--', '--check']);
   const clippy = 'clippy --workspace --all-targets -- -D warnings'.split(' ');
   await steps.beside('cargo clippy', 'cargo', clippy, BACKGROUND);
   await steps.beside('cargo test, built', 'cargo', ['test', '--workspace', '--no-run'], BACKGROUND);
-  await building;
-  await steps.beside('API reference', 'npm', ['run', 'docs:api', '--', '--check']);
 }

@@ -16,7 +16,8 @@ const FLAGS = '-C target-feature=+crt-static -C relocation-model=static';
 export async function buildGuest(cpu) {
   const guest = await cargo('build', cpu, { profile: 'guest', env: await linker(cpu) });
   mkdirSync(path.dirname(guest.file), { recursive: true });
-  cpSync(path.join(TARGET_DIR, guest.rust, 'guest/guest'), guest.file);
+  // With its time: whatever embeds it is built again only if it has changed.
+  cpSync(path.join(TARGET_DIR, guest.rust, 'guest/guest'), guest.file, { preserveTimestamps: true });
   verifyGuest(guest);
   return guest.file;
 }
