@@ -92,8 +92,7 @@ describeWithEngine('leases', () => {
     const owner = program(`
       const image = ${JSON.stringify(image)};
       const manager = new SandboxManager({ warm: { [image]: 1 }, orphanTimeoutMs: 60_000, defaults: { image } });
-      const warm = new Promise((resolve) => manager.on('warming', ({ ready }) => ready === 1 && resolve()));
-      await warm;
+      for await (const event of manager.events()) if (event.type === 'warming' && event.ready === 1) break;
       const before = await manager.list({ state: 'warm' });
       const { id } = await manager.open({ scope: { workflow: '${unique()}' } });
       if (!before.some((info) => info.id === id)) throw new Error('it was not taken from the pool');

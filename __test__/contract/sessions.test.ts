@@ -155,7 +155,7 @@ describeWithEngine('sessions', () => {
     controller.abort(reason);
     await opening;
     await until(() => events.some(({ type, key }) => type === 'closed' && key?.includes(scope.workflow)));
-    expect(await manager.list({ scope })).toEqual([]);
+    await until(async () => (await manager.list({ scope })).length === 0);
   });
 
   test.each([0, 1, 5, 20, 100])('an opening that is aborted after %i ms leaves no sandbox behind', async (ms) => {
