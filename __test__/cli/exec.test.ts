@@ -59,7 +59,7 @@ describeWithEngine('cofferdam exec', () => {
     expect(output.trim()).toBe('300000');
   });
 
-  test('has no input unless told, and does not wait for ours', async () => {
+  test('has no input by default, and does not wait for ours', async () => {
     const { child, ended } = start(['exec', id, 'cat; echo over']);
     expect((await ended).stdout).toBe('over\n');
     expect(child.exitCode).toBe(0);

@@ -15,7 +15,7 @@ describeWithEngine('cofferdam run', () => {
     expect(ended).toMatchObject({ code: 3, stdout: '42\n', stderr: 'oops\n' });
   });
 
-  testOnDocker('is Python unless told', async () => {
+  testOnDocker('is Python by default', async () => {
     expect(await cofferdam(['run', '--code', 'print(6 * 7)'])).toMatchObject({ code: 0, stdout: '42\n', stderr: '' });
   });
 
@@ -63,7 +63,7 @@ describeWithEngine('cofferdam run', () => {
     expect(readFileSync(path.join(cwd, 'back/out/new.txt'), 'utf8')).toBe('new\n');
   });
 
-  test('keeps what is there unless told, and says so', async () => {
+  test('keeps existing files by default, and says so', async () => {
     const cwd = folder();
     writeFileSync(path.join(cwd, 'a.txt'), 'mine');
     const words = [...SH, '--code', 'echo theirs > a.txt; echo b > b.txt', '--artifact', '*.txt'];

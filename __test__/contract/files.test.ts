@@ -33,7 +33,7 @@ describeWithEngine.each(classes('debian', 'alpine', 'empty'))('files on the %s c
     expect(await files.stat('empty')).toMatchObject({ type: 'file', sizeBytes: 0, name: 'empty' });
   });
 
-  test('replaces a file whole and keeps its mode; refuses when told', async () => {
+  test('replaces a file whole and keeps its mode; refuses with overwrite: false', async () => {
     const files = await open();
     await files.write('run.sh', 'one', { mode: 0o755 });
     await files.write('run.sh', 'two');
@@ -123,7 +123,7 @@ describeWithEngine.each(classes('debian', 'alpine', 'empty'))('files on the %s c
 describeWithEngine('files and commands', () => {
   const manager = testManager();
 
-  test('files belong to whom commands run as, and commands may change them', async () => {
+  test('files are owned by the command user, and commands may change them', async () => {
     const sandbox = await manager.open({ image: IMAGES.debian, user: '1000:1000', session: 'isolated' });
     await sandbox.files.write('new/file', 'x');
     const result = await sandbox.exec('stat -c "%u:%g %a" new new/file . && echo more >> new/file && id -u');

@@ -24,7 +24,7 @@ describeWithEngine('run', () => {
     await gone();
   });
 
-  test('runs Python unless told, in the image of the runtime', async () => {
+  test('runs Python by default, in the image of the runtime', async () => {
     const result = await manager.run({ code: 'print(6 * 7)' });
     expect(result).toMatchObject({
       stdout: '42\n',
@@ -148,7 +148,7 @@ os.symlink('/etc/passwd', 'out/link.json')
     await gone();
   });
 
-  test('is aborted while somebody listens', async () => {
+  test('is aborted while its output is streamed', async () => {
     const stop = new AbortController();
     const code = 'import time; print("began", flush=True); time.sleep(1000)';
     const run = manager.run({ code, onStdout: () => stop.abort(new Error('enough')), signal: stop.signal });

@@ -39,7 +39,7 @@ describeWithEngine.each(classes('debian', 'alpine', 'empty'))('search on the %s 
       ]);
     });
 
-    test('what .gitignore files say is left out, unless told', async () => {
+    test('what .gitignore files say is left out by default', async () => {
       const logs = await names('**/*.log', { path: 'p' });
       expect(logs).toEqual(['p/src/deep/kept.log']);
       expect(await names('**/*.log', { path: 'p', gitignore: false })).toEqual(['p/src/deep/kept.log', 'p/trace.log']);
@@ -54,7 +54,7 @@ describeWithEngine.each(classes('debian', 'alpine', 'empty'))('search on the %s 
       await files.remove('p/src/noise.log');
     });
 
-    test('hidden and excluded names are left out when told', async () => {
+    test('hidden and excluded names are left out on request', async () => {
       expect(await names('.*', { path: 'p' })).toEqual(['p/.env', 'p/.gitignore']);
       expect(await names('**', { path: 'p', hidden: false, exclude: ['deep', '*.md'] })).toEqual([
         'p/src',

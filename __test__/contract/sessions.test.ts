@@ -80,7 +80,7 @@ describeWithEngine('sessions', () => {
 
   test('a new sandbox has the files, the environment and the init it was ordered with', async () => {
     const options = {
-      session: 'furnished',
+      session: 'seeded',
       files: { 'in/a.txt': 'A' },
       env: { TEAM: 'blue' },
       init: 'cp in/a.txt in/b.txt',

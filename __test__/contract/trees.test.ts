@@ -340,7 +340,7 @@ describeWithEngine('trees in a sandbox that means harm', () => {
     expect(lstatSync(path.join(to, 'su')).mode & 0o7777).toBe(0o755);
   });
 
-  test('what is uploaded belongs to whom commands run as', async () => {
+  test('what is uploaded is owned by the command user', async () => {
     const sandbox = await manager.open({ image: IMAGES.debian, user: '1234:5678', session: 'isolated' });
     await sandbox.files.upload(makeTree(), 'new/tree');
     const { stdout } = await sandbox.exec('find new -printf "%U:%G\\n" | sort -u; cat new/tree/secret');

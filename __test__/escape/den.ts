@@ -21,8 +21,8 @@ const INSIDE = '/workspace/probe';
 export type Answer = { got: unknown } | { refused: string; at: string } | { killed: string };
 
 /** Whom an attempt runs as in a sandbox. */
-export type Inmate = 'root' | 'ordinary';
-const USERS: Record<Inmate, string> = { root: '0:0', ordinary: '4321:4321' };
+export type BoxUser = 'root' | 'ordinary';
+const USERS: Record<BoxUser, string> = { root: '0:0', ordinary: '4321:4321' };
 
 export interface Bomb {
   /** How much it got; `null` where it was ended before it had all. */
@@ -37,7 +37,7 @@ export class Den {
   readonly folder: string;
   readonly witness: Witness;
   /** Where a sandbox's users are all one, there is only root. */
-  inmates: Inmate[] = ['root'];
+  users: BoxUser[] = ['root'];
   sandbox = '';
   #resident!: ChildProcess;
   #next = 0;
@@ -108,7 +108,7 @@ export class Den {
     const ordinary = await this.ask<ExecResult>('exec', this.sandbox, [INSIDE, 'ids'], { user: USERS.ordinary }).catch(
       () => null,
     );
-    if (ordinary?.ok) this.inmates = ['root', 'ordinary'];
+    if (ordinary?.ok) this.users = ['root', 'ordinary'];
     return this;
   }
 
@@ -145,8 +145,8 @@ export class Den {
   }
 
   /** An attempt in the sandbox. */
-  async inside(words: string[], inmate: Inmate = 'root', sandbox = this.sandbox): Promise<Answer> {
-    const options = { user: USERS[inmate], timeoutMs: 20_000 };
+  async inside(words: string[], boxUser: BoxUser = 'root', sandbox = this.sandbox): Promise<Answer> {
+    const options = { user: USERS[boxUser], timeoutMs: 20_000 };
     const result = await this.ask<ExecResult>('exec', sandbox, [INSIDE, ...words], options);
     if (result.signal && !result.stdout) return { killed: result.signal };
     return answerOf(result.stdout, `${words.join(' ')} in the sandbox: ${JSON.stringify(result)}`);

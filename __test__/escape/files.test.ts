@@ -1,7 +1,7 @@
 import { chmodSync, copyFileSync, existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { Den } from './den';
-import { everyInmate, expectShut } from './shut';
+import { everyUser, expectShut } from './shut';
 import { describeWorlds } from './worlds';
 
 /** Of every machine, and of none of its sandboxes. */
@@ -51,7 +51,7 @@ describeWorlds('files of the host', (world) => {
     // The program has the secret open, and its terminal.
     const outside = await den.outside(['descriptors']);
     expect(outside).toHaveProperty('got');
-    for (const [, answer] of await everyInmate(den, ['descriptors'])) expect(answer).toEqual({ got: [] });
+    for (const [, answer] of await everyUser(den, ['descriptors'])) expect(answer).toEqual({ got: [] });
   });
 
   test('cannot be read in any folder that people and programs keep secrets in', async () => {
@@ -74,9 +74,9 @@ describeWorlds('files of the host', (world) => {
     for (const file of [...planted, '/etc/shadow', '/etc/gshadow'].filter((name) => existsSync(name))) {
       const outside = await den.outside(['read', file]);
       if (den.isRoot) expect(outside).toEqual({ got: expect.any(String) });
-      for (const [inmate, answer] of await everyInmate(den, ['read', file])) {
+      for (const [boxUser, answer] of await everyUser(den, ['read', file])) {
         // An image may have a file of that name, with another content.
-        expect({ file, inmate, answer }).not.toEqual({ file, inmate, answer: { got: readFileSync(file, 'utf8') } });
+        expect({ file, boxUser, answer }).not.toEqual({ file, boxUser, answer: { got: readFileSync(file, 'utf8') } });
       }
     }
   });
@@ -93,7 +93,7 @@ describeWorlds('files of the host', (world) => {
     ];
     const look = () => files.map((file) => (existsSync(file) ? readFileSync(file).toString('base64') : null));
     const before = look();
-    for (const file of [...files, witness.file]) await everyInmate(den, ['write', file]);
+    for (const file of [...files, witness.file]) await everyUser(den, ['write', file]);
     expect(look()).toEqual(before);
     expect(witness.isUntouched).toBe(true);
   });
@@ -104,8 +104,8 @@ describeWorlds('files of the host', (world) => {
     chmodSync(copy, 0o777);
     const ways = ['write', 'append', 'write through a descriptor', 'truncate'];
     expect(await den.outside(['change-program', copy])).toEqual({ got: ways });
-    for (const [inmate, answer] of await everyInmate(den, ['change-program', '/proc/1/exe'])) {
-      expect({ inmate, answer }).toEqual({ inmate, answer: { got: [] } });
+    for (const [boxUser, answer] of await everyUser(den, ['change-program', '/proc/1/exe'])) {
+      expect({ boxUser, answer }).toEqual({ boxUser, answer: { got: [] } });
     }
     // Another sandbox still gets the same program.
     const sandbox = await den.open();

@@ -1,6 +1,6 @@
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { Den } from './den';
-import { everyInmate, expectShut } from './shut';
+import { everyUser, expectShut } from './shut';
 import { describeWorlds } from './worlds';
 
 /** What everybody may ask of a kernel, as far as it has it. */
@@ -76,14 +76,14 @@ describeWorlds('the kernel', (world) => {
     let opened = 0;
     for (const path of found) {
       opened += 'got' in (await den.outside(['open', path, 'r'])) ? 1 : 0;
-      for (const [inmate, answer] of await everyInmate(den, ['open', path, 'r'])) {
-        expect({ path, inmate, answer }).not.toHaveProperty('answer.got');
+      for (const [boxUser, answer] of await everyUser(den, ['open', path, 'r'])) {
+        expect({ path, boxUser, answer }).not.toHaveProperty('answer.got');
       }
       const status = statSync(path);
       const numbers = [(status.rdev >> 8) & 0xfff, (status.rdev & 0xff) | ((status.rdev >> 12) & 0xfff00)].map(String);
       const words = ['mknod', status.isBlockDevice() ? 'b' : 'c', ...numbers];
-      for (const [inmate, answer] of await everyInmate(den, words)) {
-        expect({ path, inmate, answer }).not.toHaveProperty('answer.got');
+      for (const [boxUser, answer] of await everyUser(den, words)) {
+        expect({ path, boxUser, answer }).not.toHaveProperty('answer.got');
       }
     }
     // Both attempts work where they are allowed.
@@ -100,9 +100,9 @@ describeWorlds('the kernel', (world) => {
   });
 
   test.each(['/proc/sys', '/sys'])('nothing at all below %s can be opened for writing', async (root) => {
-    for (const [inmate, answer] of await everyInmate(den, ['writable', root])) {
+    for (const [boxUser, answer] of await everyUser(den, ['writable', root])) {
       const { got } = answer as { got: { seen: number; opened: string[] } };
-      expect({ inmate, opened: got.opened }).toEqual({ inmate, opened: [] });
+      expect({ boxUser, opened: got.opened }).toEqual({ boxUser, opened: [] });
       if (root === '/proc/sys') expect(got.seen).toBeGreaterThan(100);
     }
   });
@@ -111,9 +111,9 @@ describeWorlds('the kernel', (world) => {
     for (const path of ['/proc/kcore', '/proc/kmsg', '/proc/keys', '/proc/timer_list'].filter((name) =>
       existsSync(name),
     )) {
-      for (const [inmate, answer] of await everyInmate(den, ['read', path])) {
+      for (const [boxUser, answer] of await everyUser(den, ['read', path])) {
         const text = 'got' in answer ? answer.got : '';
-        expect({ path, inmate, text }).toEqual({ path, inmate, text: '' });
+        expect({ path, boxUser, text }).toEqual({ path, boxUser, text: '' });
       }
     }
     if (den.isRoot && existsSync('/proc/keys')) expect(await den.outside(['read', '/proc/keys'])).toHaveProperty('got');

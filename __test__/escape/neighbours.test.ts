@@ -1,5 +1,5 @@
 import { Den } from './den';
-import { everyInmate } from './shut';
+import { everyUser } from './shut';
 import { describeWorlds } from './worlds';
 
 describeWorlds('sandboxes of one program', (world) => {
@@ -24,8 +24,8 @@ describeWorlds('sandboxes of one program', (world) => {
       ['climb', file],
       ['proc-links', file, reversed],
     ]) {
-      for (const [inmate, answer] of await everyInmate(den, words)) {
-        expect({ words, inmate, answer }).not.toHaveProperty('answer.got');
+      for (const [boxUser, answer] of await everyUser(den, words)) {
+        expect({ words, boxUser, answer }).not.toHaveProperty('answer.got');
       }
     }
   });
@@ -34,6 +34,6 @@ describeWorlds('sandboxes of one program', (world) => {
     const env = { NEIGHBOUR: token };
     await den.ask('hold', neighbour, ['sh', '-c', 'echo held; exec cat'], { env });
     expect(await den.inside(['seen', reversed], 'root', neighbour)).toHaveProperty('got');
-    for (const [, answer] of await everyInmate(den, ['seen', reversed])) expect(answer).not.toHaveProperty('got');
+    for (const [, answer] of await everyUser(den, ['seen', reversed])) expect(answer).not.toHaveProperty('got');
   });
 });

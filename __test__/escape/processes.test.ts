@@ -3,7 +3,7 @@ import { chmodSync, copyFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import path from 'node:path';
 import { Den } from './den';
-import { everyInmate, expectShut } from './shut';
+import { everyUser, expectShut } from './shut';
 import { describeWorlds, differs } from './worlds';
 
 /** CHOWN, DAC_OVERRIDE, FOWNER, FSETID, KILL, SETGID, SETUID, NET_BIND_SERVICE, SYS_CHROOT. */
@@ -49,7 +49,7 @@ describeWorlds('processes', (world) => {
     const before = witness.niceness;
     await expectShut(den, { words: ['renice', 'process', pid()], outside: ['kill', pid(), '0'] });
     // In a sandbox these are all that one’s user has there; outside it would be everything that the user runs.
-    await everyInmate(den, ['renice', 'user', '0']);
+    await everyUser(den, ['renice', 'user', '0']);
     expect(witness.niceness).toBe(before);
     await den.outside(['renice', 'process', pid()]);
     expect(witness.niceness).toBe(before + 3);
@@ -61,7 +61,7 @@ describeWorlds('processes', (world) => {
 
   test('do not learn the name of the machine', async () => {
     expect(await den.outside(['hostname'])).toEqual({ got: hostname() });
-    for (const [, answer] of await everyInmate(den, ['hostname'])) {
+    for (const [, answer] of await everyUser(den, ['hostname'])) {
       expect(answer).toEqual({ got: expect.not.stringMatching(`^${hostname()}$`) });
     }
   });
@@ -69,13 +69,13 @@ describeWorlds('processes', (world) => {
   test('have no capability but those that package managers need, and get no new ones', async () => {
     const outside = (await den.outside(['ids'])) as { got: Ids };
     if (den.isRoot) expect(BigInt(`0x${outside.got.CapEff}`) & ~ALLOWED).not.toBe(0n);
-    for (const [inmate, answer] of await everyInmate(den, ['ids'])) {
+    for (const [boxUser, answer] of await everyUser(den, ['ids'])) {
       const { got } = answer as { got: Ids };
       for (const set of ['CapInh', 'CapPrm', 'CapEff', 'CapBnd', 'CapAmb'] as const) {
-        expect([inmate, set, BigInt(`0x${got[set]}`) & ~ALLOWED]).toEqual([inmate, set, 0n]);
+        expect([boxUser, set, BigInt(`0x${got[set]}`) & ~ALLOWED]).toEqual([boxUser, set, 0n]);
       }
       expect(got).toMatchObject({ NoNewPrivs: '1', Seccomp: '2' });
-      if (inmate === 'ordinary') expect(got).toMatchObject({ CapEff: '0'.repeat(16), CapPrm: '0'.repeat(16) });
+      if (boxUser === 'ordinary') expect(got).toMatchObject({ CapEff: '0'.repeat(16), CapPrm: '0'.repeat(16) });
     }
   });
 
@@ -89,8 +89,8 @@ describeWorlds('processes', (world) => {
     }
     for (const place of ['/workspace/setuid', '/tmp/setuid', '/usr/local/bin/setuid', '/dev/shm/setuid']) {
       await den.ask('put', den.sandbox, den.probe, place, 0o6755);
-      for (const inmate of den.inmates) {
-        const user = inmate === 'root' ? '0' : '4321';
+      for (const boxUser of den.users) {
+        const user = boxUser === 'root' ? '0' : '4321';
         const run = den.ask<{ stdout: string }>('exec', den.sandbox, [place, 'ids'], { user: `${user}:${user}` });
         // A folder from which nothing may be executed is as good.
         const { stdout } = await run.catch(() => ({ stdout: '' }));
@@ -101,7 +101,7 @@ describeWorlds('processes', (world) => {
 
   test('have no controlling terminal of the program that made the sandbox', async () => {
     expect(await den.outside(['terminal'], { leash: true })).toEqual({ got: '/dev/tty' });
-    for (const [, answer] of await everyInmate(den, ['terminal'])) expect(answer).toMatchObject({ refused: 'ENXIO' });
+    for (const [, answer] of await everyUser(den, ['terminal'])) expect(answer).toMatchObject({ refused: 'ENXIO' });
   });
 
   test('cannot type into a terminal, not even their own, nor ask the console', async () => {

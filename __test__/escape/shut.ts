@@ -1,5 +1,5 @@
 /** The one assertion of this suite: what works outside does not work inside. */
-import type { Answer, Den, Inmate } from './den';
+import type { Answer, BoxUser, Den } from './den';
 import { differs } from './worlds';
 
 export interface Attempt {
@@ -20,15 +20,15 @@ export async function expectShut(den: Den, { words, outside = words, by = 'anyon
     const isAbsent = 'refused' in answer && ABSENT.includes(answer.refused);
     if (!isAbsent) expect({ outside, answer }).toEqual({ outside, answer: { got: expect.anything() } });
   }
-  for (const [inmate, answer] of await everyInmate(den, words)) {
-    if (!differs(den.world, words)) expect({ words, inmate, answer }).not.toHaveProperty('answer.got');
+  for (const [boxUser, answer] of await everyUser(den, words)) {
+    if (!differs(den.world, words)) expect({ words, boxUser, answer }).not.toHaveProperty('answer.got');
   }
   expect(den.witness.isUntouched).toBe(true);
 }
 
 /** What each user of the sandbox gets. */
-export async function everyInmate(den: Den, words: string[]): Promise<[Inmate, Answer][]> {
-  const answers: [Inmate, Answer][] = [];
-  for (const inmate of den.inmates) answers.push([inmate, await den.inside(words, inmate)]);
+export async function everyUser(den: Den, words: string[]): Promise<[BoxUser, Answer][]> {
+  const answers: [BoxUser, Answer][] = [];
+  for (const boxUser of den.users) answers.push([boxUser, await den.inside(words, boxUser)]);
   return answers;
 }

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { networkInterfaces } from 'node:os';
 import { Den } from './den';
-import { everyInmate, expectShut } from './shut';
+import { everyUser, expectShut } from './shut';
 import { describeWorlds } from './worlds';
 
 /** Of engines, by which one is root of the machine. */
@@ -34,8 +34,8 @@ describeWorlds('sockets', (world) => {
   async function expectUnvisited(words: string[]) {
     const before = witness.visits;
     expect(await den.outside(words)).toEqual({ got: 'connected' });
-    for (const [inmate, answer] of await everyInmate(den, words)) {
-      expect({ words, inmate, answer }).not.toHaveProperty('answer.got');
+    for (const [boxUser, answer] of await everyUser(den, words)) {
+      expect({ words, boxUser, answer }).not.toHaveProperty('answer.got');
     }
     expect(witness.visits).toBe(before + 1);
   }
@@ -54,8 +54,8 @@ describeWorlds('sockets', (world) => {
   test('of engines are not there', async () => {
     for (const path of ENGINES) {
       if (den.isRoot && existsSync(path)) expect(await den.outside(['local', path])).toEqual({ got: 'connected' });
-      for (const [inmate, answer] of await everyInmate(den, ['local', path])) {
-        expect({ path, inmate, answer }).not.toHaveProperty('answer.got');
+      for (const [boxUser, answer] of await everyUser(den, ['local', path])) {
+        expect({ path, boxUser, answer }).not.toHaveProperty('answer.got');
       }
     }
   });
@@ -67,7 +67,7 @@ describeWorlds('sockets', (world) => {
   test('see no network device but a loopback of their own, and cannot change it', async () => {
     const outside = (await den.outside(['links'])) as { got: string[] };
     expect(outside.got).toContain('lo');
-    for (const [, answer] of await everyInmate(den, ['links'])) expect(answer).toEqual({ got: ['lo'] });
+    for (const [, answer] of await everyUser(den, ['links'])) expect(answer).toEqual({ got: ['lo'] });
     await expectShut(den, { words: ['set-link'], by: 'root' });
   });
 });

@@ -76,7 +76,7 @@ describe('parseSandboxConfig', () => {
     expect(parseSandboxConfig({ sandbox: runtime })).toEqual(plain(runtime));
   });
 
-  test('has compute mode with python, and code mode with linux, unless told', () => {
+  test('has compute mode with python, and code mode with linux, by default', () => {
     expect(parseSandboxConfig({})).toEqual(plain('python'));
     expect(parseSandboxConfig('mode: code')).toEqual({ ...plain('linux'), mode: 'code' });
     expect(parseSandboxConfig({ mode: 'code', runtime: 'golang:1.22' })).toMatchObject({ runtime: 'golang:1.22' });

@@ -27,7 +27,7 @@ describeWithRegistry('pulling from a registry on loopback', () => {
     await sandbox.close();
   });
 
-  test('pull() gives its steps, and an image that is there is not pulled again unless told', async () => {
+  test('pull() gives its steps, and an image that is there is not pulled again by default', async () => {
     const steps: PullProgress[] = [];
     for await (const step of manager.pull(image)) steps.push(step);
     expect(steps.length).toBeGreaterThan(1);

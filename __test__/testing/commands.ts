@@ -64,8 +64,8 @@ export const commands: Behaviour[] = [
       expect((await sandbox.exec('echo $GREETING')).stdout).toBe('hi\n');
       expect((await sandbox.exec('echo $GREETING', { env: { GREETING: 'ho' } })).stdout).toBe('ho\n');
       const heard: string[] = [];
-      await sandbox.exec('cat', { stdin: 'aloud', onStdout: (piece) => heard.push(piece) });
-      expect(heard.join('')).toBe('aloud');
+      await sandbox.exec('cat', { stdin: 'streamed', onStdout: (piece) => heard.push(piece) });
+      expect(heard.join('')).toBe('streamed');
       await sandbox.files.writeMany({ 'in.txt': 'shout', 'old.txt': '' });
       expect((await sandbox.exec('tr a-z A-Z < in.txt')).stdout).toBe('SHOUT');
       await sandbox.exec('echo made > made.txt; rm old.txt');

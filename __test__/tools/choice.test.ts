@@ -36,7 +36,7 @@ describe('a set of tools', () => {
     throw new Error('the context was taken');
   };
 
-  test('has the tools of a session unless told, and sandbox_run alone in compute mode', () => {
+  test('has the tools of a session by default, and sandbox_run alone in compute mode', () => {
     expect(names(plain)).toEqual(CODE);
     expect(names(plain, { mode: 'code' })).toEqual(CODE);
     expect(names(plain, { mode: 'compute' })).toEqual(['sandbox_run']);

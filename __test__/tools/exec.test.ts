@@ -114,7 +114,7 @@ describeWithEngine('sandbox_exec', () => {
     expect(onThrow).toHaveBeenCalledTimes(1);
   });
 
-  test.each([['quietly'], ['aloud']])(
+  test.each([['at once'], ['streaming']])(
     'ends the whole tree when aborted, %s, and rejects with the reason',
     async (how) => {
       const box = await sandbox();
@@ -124,7 +124,7 @@ describeWithEngine('sandbox_exec', () => {
       const running = own.call(
         'sandbox_exec',
         { command: '(setsid sleep 3002 &); touch running; sleep 3002' },
-        { signal: controller.signal, ...(how === 'aloud' && { onOutput: () => {} }) },
+        { signal: controller.signal, ...(how === 'streaming' && { onOutput: () => {} }) },
       );
       const waiting = (async () => {
         await until(() => box.files.exists('running'));

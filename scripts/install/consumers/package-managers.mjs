@@ -57,7 +57,7 @@ export const packageManagers = [
         unsafeHttpWhitelist: ['127.0.0.1'],
         nodeLinker: linker,
       };
-      // What was published a minute ago is too new for Yarn unless told.
+      // What was published a minute ago is too new for Yarn by default.
       project.file('.yarnrc.yml', JSON.stringify({ ...settings, enableTelemetry: false, npmMinimalAgeGate: 0 }));
       const yarn = ground.tools.path('@yarnpkg/cli-dist/bin/yarn.js');
       await project.run(process.execPath, [yarn, 'add', 'cofferdam', exact(MCP_SDK)]);

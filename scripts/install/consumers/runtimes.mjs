@@ -39,7 +39,7 @@ const deno = [
     name: 'Deno, npm: specifier',
     version: `Deno ${versionOf('deno')}`,
     async visit(ground) {
-      // What was published a minute ago is too new for Deno unless told.
+      // What was published a minute ago is too new for Deno by default.
       const project = ground.project('deno-specifier', { consumer: 'deno', manifest: null });
       await project.visit(denoProgram(ground), ['run', '--min-dep-age=0', ...PERMISSIONS, 'specifier.mjs']);
     },
