@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use bytes::BytesMut;
 use cofferdam_protocol::{
-    Bounds, Decoder, Frame, HANDS_OVER, Hello, Kind, LINK_CHANNEL, Lease, MAX_PAYLOAD, Setup, encode_header,
+    Bounds, Decoder, Ending, Frame, HANDS_OVER, Hello, Kind, LINK_CHANNEL, Lease, MAX_PAYLOAD, Setup, encode_header,
 };
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{
@@ -219,5 +219,5 @@ fn a_guest_without_a_setup_ends_when_it_is_asked_to() {
     }
     // SAFETY: our own child.
     unsafe { libc::kill(guest.child.id() as i32, libc::SIGTERM) };
-    assert_eq!(guest.end().code(), Some(0));
+    assert_eq!(guest.end().code(), Some(i32::from(Ending::Stopped.exit_code())));
 }
